@@ -1,0 +1,1 @@
+"""The rules: aggregates, deciders, policies, ports and command handlers. No I/O, no clock, no adapter."""

@@ -1,0 +1,1 @@
+"""One story a file, read from top to bottom: decide, append, act, append."""

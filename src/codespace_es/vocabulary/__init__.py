@@ -1,0 +1,1 @@
+"""The nouns that every other floor speaks in: ids, events, errors, limits, file changes. Imports nothing above it."""

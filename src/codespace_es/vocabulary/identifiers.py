@@ -1,0 +1,46 @@
+"""Identifiers: own string types, and the two that are computed from what they name.
+
+Random ids come from the ids port; here is only their form. None of them is a credential.
+"""
+
+from typing import NewType
+from uuid import UUID, uuid5
+
+OperationId = NewType("OperationId", str)
+"""`op-` + UUIDv4: a recorded patch."""
+ProcessId = NewType("ProcessId", str)
+"""`proc-` + UUIDv4: a command that was started."""
+ApprovalId = NewType("ApprovalId", str)
+"""`appr-` + UUIDv4: a hold."""
+WorkId = NewType("WorkId", str)
+"""`work-` + UUIDv4: a piece of work that people steer."""
+IntentId = NewType("IntentId", str)
+"""`fb-` + UUIDv4: an instruction queued for a work."""
+ActionId = NewType("ActionId", str)
+"""`act-` + UUIDv4: a previewed action that waits to be resolved."""
+InstanceId = NewType("InstanceId", str)
+"""`inst-` + UUIDv4: one server process."""
+AppendId = NewType("AppendId", str)
+"""`apd-` + UUIDv4: one transaction on the log."""
+RequestId = NewType("RequestId", str)
+"""`req-` + UUIDv4: one tool call or command line."""
+WorkspaceKey = NewType("WorkspaceKey", str)
+"""`wsp-` + UUIDv5 of machine and canonical root: the identity of a workspace."""
+StreamId = NewType("StreamId", str)
+"""Any of the ids above, or `store`, `claim-…`, `pend-…`, `steer-…`: the name of one stream of events."""
+
+STORE_STREAM = StreamId("store")
+"""The one stream that tells the story of the log itself."""
+
+_NAMESPACE = UUID("5e0b7a2c-6a52-5c1e-9c43-0d9ee34b8a11")
+"""Ours alone; a change would give every workspace and claim another name, so it never changes."""
+
+
+def workspace_key(machine_id: str, root: str) -> WorkspaceKey:
+    """Return the identity of the workspace whose canonical root is `root` on machine `machine_id`."""
+    return WorkspaceKey("wsp-" + str(uuid5(_NAMESPACE, machine_id + "\0" + root)))
+
+
+def claim_stream(kind: str, name: str) -> StreamId:
+    """Return the stream on which at most one holder at a time can claim `name` among claims of `kind`."""
+    return StreamId("claim-" + str(uuid5(_NAMESPACE, kind + "\0" + name)))

@@ -1,0 +1,45 @@
+"""Every bound of the product, in one place, with its unit in its name. A change of any is a change for users."""
+
+KIB = 1024
+MIB = 1024 * KIB
+
+# Reading and finding (contract B1.4, B1.5)
+READ_BYTES_MAX = MIB
+FIND_PATHS_MAX = 10_000
+WALK_DEPTH_MAX = 64
+WALK_DIRECTORIES_MAX = 10_000
+WALK_ENTRIES_MAX = 50_000
+SEARCH_MATCHES_MAX = 10_000
+SEARCH_MATCHES_DEFAULT = 200
+SEARCH_LINE_CHARACTERS_MAX = 500
+SEARCH_CONTEXT_LINES_MAX = 20
+SEARCH_PATTERN_BYTES_MAX = 4 * KIB
+SEARCH_SECONDS_MAX = 10
+
+# Patches (V4A decision 7, decision 12)
+PATCH_BYTES_MAX = 8 * MIB
+PATCH_SECTIONS_MAX = 1_000
+IMAGE_BYTES_MAX = 64 * MIB
+PATCH_IMAGES_BYTES_MAX = 256 * MIB
+DIFF_BYTES_MAX = 64 * KIB
+ERROR_EXCERPT_BYTES_MAX = 2 * KIB
+ERROR_EXCERPT_LINES_MAX = 5
+
+# Waiting for a workspace (contract B5.7, decision 4)
+WAITERS_MAX = 64
+LEASE_POLL_MS_MIN = 5
+LEASE_POLL_MS_MAX = 50
+PROGRESS_INTERVAL_SECONDS = 5
+
+# Arguments that are stored inline
+OPERATION_KEY_CHARACTERS_MAX = 1_000
+EXPECTED_VERSIONS_MAX = 10_000
+LABEL_CHARACTERS_MAX = 200
+REASON_BYTES_MAX = 4 * KIB
+
+# The log
+LARGE_BODY_BYTES = MIB
+"""A larger body is committed before the event that names it, so that it doesn't stall other callers (decision 5b)."""
+GROUP_COMMIT_APPENDS_MAX = 256
+MESSAGE_BYTES_MAX = 16 * MIB
+"""One message on the wire, either transport."""
