@@ -27,6 +27,14 @@ class StoreUnavailableError(Exception):
     """The log can't be read or written now (full disk, locked too long, damaged). Nothing was stored."""
 
 
+class LogMissingError(StoreUnavailableError):
+    """There is no log where one was to be read."""
+
+
+class LogFormatError(StoreUnavailableError):
+    """What is there is no event log, or one of a newer format."""
+
+
 class UnknownTopicError(Exception):
     """A stream holds an event of a newer version; it can be neither folded nor settled here."""
 
@@ -87,7 +95,11 @@ class OpenItem:
 
 @dataclass(frozen=True, slots=True)
 class OpenChange:
-    """What one event does to the open index: a pure function of the event."""
+    """What one event does to the open index: a pure function of the event.
+
+    `closes` is done first. A row that is already there stays as it is, with the event that opened it; closing and
+    opening in one change makes it the event's own.
+    """
 
     opens: tuple[tuple[Literal["instance", "operation", "approval", "process", "pending", "steering"],
                        WorkspaceKey | None], ...] = ()

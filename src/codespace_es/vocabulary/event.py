@@ -4,8 +4,8 @@ An event says what happened and nothing about storage. Position, stream, version
 Source: the event catalogue, section 1.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Literal
 
@@ -75,6 +75,10 @@ class Envelope(BaseModel):
     client: str | None = Field(default=None, description="Name/version as the client gave it.")
 
 
+async def _say_nothing(_seconds: float) -> None:
+    """Report no progress: for callers that didn't ask for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """On whose behalf a command is handled; becomes part of the envelope."""
@@ -82,6 +86,8 @@ class Caller:
     channel: Channel
     request_id: RequestId
     client: str | None = None
+    report_wait: Callable[[float], Awaitable[None]] = field(default=_say_nothing, compare=False, repr=False)
+    """Told the seconds waited, about every 5 s while a call waits for its workspace."""
 
 
 class RecordedEvent:

@@ -1,0 +1,63 @@
+"""The door: one table, command → command handler. Every transport enters here, and nothing else is public.
+
+A command is a frozen model whose fields are also the tool's arguments; its handler is a story that decides, appends,
+acts and appends. What a caller may not do raises `CodespaceError`; what else goes wrong becomes one, with an incident
+id, here and nowhere else.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from codespace_es.command_handlers.patching import ApplyPatch, apply_patch
+from codespace_es.command_handlers.reading import (
+    DescribeWorkspace,
+    FindFiles,
+    ReadFile,
+    SearchFiles,
+    describe_workspace,
+    find_files,
+    read_file,
+    search_files,
+)
+from codespace_es.command_handlers.reporting import ReportOperation, report_operation
+from codespace_es.command_handlers.reverting import RevertOperation, revert_operation
+from codespace_es.ports.log import InstanceClosedError, StoreUnavailableError, UnknownTopicError
+from codespace_es.ports.world import World
+from codespace_es.vocabulary.answer import Answer, Command
+from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
+from codespace_es.vocabulary.event import Caller
+
+Handler = Callable[[World, Any, Caller], Awaitable[Answer]]
+
+HANDLERS: Mapping[type[Command], Handler] = {
+    DescribeWorkspace: describe_workspace,
+    ReadFile: read_file,
+    FindFiles: find_files,
+    SearchFiles: search_files,
+    ApplyPatch: apply_patch,
+    ReportOperation: report_operation,
+    RevertOperation: revert_operation,
+}
+
+
+class Codespace:
+    """The execution layer, as its transports see it."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    @property
+    def world(self) -> World:
+        """The ports and workspaces behind the door."""
+        return self._world
+
+    async def handle(self, command: Command, caller: Caller) -> Answer:
+        """Return the result of `command`; cancelling the wait never cancels an effect that has begun.
+
+        Raises:
+            CodespaceError: any code of the contract; STORE_UNAVAILABLE if the log can't be read or written.
+        """
+        try:
+            return await HANDLERS[type(command)](self._world, command, caller)
+        except (StoreUnavailableError, UnknownTopicError, InstanceClosedError) as error:
+            raise CodespaceError(ErrorCode.STORE_UNAVAILABLE, f"The event log is unavailable: {error}") from error

@@ -1,0 +1,67 @@
+"""Effects run in tasks of their own: a caller that goes away cancels its waiting, never the effect.
+
+1. `run` starts a task in the server's own task group; from then on the story runs to its end.
+2. The caller waits for the outcome; a cancelled wait leaves the task alone, and its result is in the log.
+3. Leaving the group (shutdown) waits for every effect that has begun.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Generic, NoReturn, TypeVar
+
+import anyio
+from anyio.abc import TaskGroup
+
+Result = TypeVar("Result")
+
+
+class _Outcome(Generic[Result]):
+    """What a story came to, for the one who waits."""
+
+    def __init__(self) -> None:
+        self.is_known = anyio.Event()
+        self.tell: Callable[[], Result] = _not_known
+        """Returns the result, or raises the error."""
+
+
+def _not_known() -> NoReturn:
+    raise AssertionError("an outcome is told only once it is known")
+
+
+class TaskGroupEffects:
+    """Runs effects in a task group that outlives requests."""
+
+    def __init__(self, tasks: TaskGroup) -> None:
+        self._tasks = tasks
+
+    async def run(self, story: Callable[[], Awaitable[Result]]) -> Result:
+        """Start `story` and wait for it. See the port."""
+        outcome: _Outcome[Result] = _Outcome()
+        self._tasks.start_soon(_tell, story, outcome)
+        await outcome.is_known.wait()
+        return outcome.tell()
+
+
+async def _tell(story: Callable[[], Awaitable[Result]], outcome: _Outcome[Result]) -> None:
+    """Run a story to its end, whatever happens around it, and pass on what came of it."""
+    with anyio.CancelScope(shield=True):
+        try:
+            result = await story()
+        except Exception as error:
+            outcome.tell = partial(_raise, error)
+        else:
+            outcome.tell = lambda: result
+        finally:
+            outcome.is_known.set()
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
+
+
+@asynccontextmanager
+async def open_effects() -> AsyncIterator[TaskGroupEffects]:
+    """Yield a runner; on leaving, wait until every effect that has begun is over."""
+    async with anyio.create_task_group() as tasks:
+        yield TaskGroupEffects(tasks)

@@ -1,0 +1,134 @@
+"""`apply_patch`: a V4A patch against the files as they are, previewed or applied, all or nothing.
+
+In order: expected versions, by path; the format; every hunk's place; the files' rules. Source: contract B1.6, B3, A3.
+"""
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from codespace_es import policy
+from codespace_es.admission import admit, require_usable_key
+from codespace_es.command_handlers.writing import PatchRequest, PreparedPatch, write_patch
+from codespace_es.ports.files import WorkspaceFiles
+from codespace_es.ports.world import World
+from codespace_es.v4a.parser import parse_patch
+from codespace_es.v4a.planner import plan_patch
+from codespace_es.vocabulary import limits
+from codespace_es.vocabulary.answer import Command, Notice
+from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
+from codespace_es.vocabulary.event import ABSENT, Caller
+from codespace_es.vocabulary.fingerprint import fingerprint
+from codespace_es.vocabulary.patch_result import PatchResult
+from codespace_es.vocabulary.workspace import Workspace
+
+ExpectedVersion = Annotated[str, StringConstraints(pattern=r"^(absent|sha256:[0-9a-f]{64})$")]
+
+
+class ApplyPatch(Command):
+    """Ask for a patch to be previewed or applied."""
+
+    workspace_id: str = Field(description="Workspace to change.")
+    patch: str = Field(description="V4A text, from *** Begin Patch to *** End Patch.")
+    expected_versions: dict[str, ExpectedVersion] = Field(
+        default_factory=dict, description="path -> version from read, or 'absent'; any mismatch refuses the patch."
+    )
+    operation_key: str | None = Field(
+        default=None, description="Your idempotency key: a repeat returns the first answer and runs nothing."
+    )
+    check_only: bool = Field(default=False, description="Preview: report what would change and write nothing.")
+    work_id: str | None = Field(default=None, description="The work this belongs to.")
+
+
+async def apply_patch(world: World, command: ApplyPatch, caller: Caller) -> PatchResult:
+    """Return what the patch did or would do. Raises the codes of contract B1.6."""
+    workspace = admit(world.workspaces, command.workspace_id, "write")
+    require_usable_key(command.operation_key)
+    _require_bounded(command)
+    files = world.files.open(workspace.root)
+
+    def prepare() -> PreparedPatch:
+        _require_versions(files, command)
+        return _plan(world, workspace, files, command.patch)
+
+    request = PatchRequest(
+        workspace=workspace,
+        source="apply_patch",
+        fingerprint=fingerprint(
+            workspace=workspace.key,
+            patch=command.patch,
+            expected_versions=command.expected_versions,
+            check_only=command.check_only,
+        ),
+        request=command.patch.encode(),
+        prepare=prepare,
+        operation_key=command.operation_key,
+        check_only=command.check_only,
+        work_id=command.work_id,
+        expected_versions=command.expected_versions,
+    )
+    return await write_patch(world, request, caller)
+
+
+def _require_bounded(command: ApplyPatch) -> None:
+    """Refuse what is too large to be recorded. Raises INVALID_PATCH, INVALID_ARGUMENT."""
+    try:
+        size = len(command.patch.encode())
+    except UnicodeEncodeError as error:
+        raise CodespaceError(
+            ErrorCode.INVALID_PATCH, f"The patch isn't valid Unicode at character {error.start}."
+        ) from error
+    if size > limits.PATCH_BYTES_MAX:
+        raise CodespaceError(
+            ErrorCode.INVALID_PATCH, f"The patch has {size} bytes; the limit is {limits.PATCH_BYTES_MAX}."
+        )
+    if len(command.expected_versions) > limits.EXPECTED_VERSIONS_MAX:
+        raise CodespaceError(
+            ErrorCode.INVALID_ARGUMENT,
+            f"expected_versions has {len(command.expected_versions)} entries; "
+            f"the limit is {limits.EXPECTED_VERSIONS_MAX}.",
+            detail={"field": "expected_versions"},
+        )
+
+
+def _require_versions(files: WorkspaceFiles, command: ApplyPatch) -> None:
+    """Check every listed path in sorted order, whether or not the patch touches it. Raises VERSION_CONFLICT."""
+    for path in sorted(command.expected_versions):
+        expected = command.expected_versions[path]
+        found = files.version(path)
+        if found != expected:
+            raise CodespaceError(
+                ErrorCode.VERSION_CONFLICT,
+                f"{path} is not at the expected version: " + _difference(expected, found),
+                detail={"path": path, "expected": expected, "found": found},
+            )
+
+
+def _difference(expected: str, found: str) -> str:
+    if found == ABSENT:
+        return "it doesn't exist."
+    if expected == ABSENT:
+        return "it exists."
+    return "its content has changed since it was read."
+
+
+def _plan(world: World, workspace: Workspace, files: WorkspaceFiles, text: str) -> PreparedPatch:
+    """Parse and plan. Raises the codes of the format and of the files."""
+    plan = plan_patch(
+        parse_patch(text),
+        files,
+        matching=workspace.patch_matching,
+        protected=policy.protects(workspace),
+        new_file_mode=world.new_file_mode,
+    )
+    return PreparedPatch(
+        plan=plan.files,
+        images=plan.images,
+        made_directories=plan.made_directories,
+        files=plan.file_order,
+        summaries=plan.summaries,
+        summary=plan.summary,
+        diff=plan.diff,
+        is_diff_truncated=plan.is_diff_truncated,
+        notices=tuple(Notice(**vars(warning)) for warning in plan.warnings),
+    )

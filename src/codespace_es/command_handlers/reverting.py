@@ -1,0 +1,144 @@
+"""`operation_revert`: undo an applied operation, as an operation of its own that can be undone in turn.
+
+Allowed when every file still has what the operation gave it; else the refusal says who changed it since.
+Source: contract A3.
+"""
+
+from collections.abc import Sequence
+
+from anyio import from_thread
+from pydantic import Field
+
+from codespace_es import policy
+from codespace_es.admission import admit, read_operation, require_usable_key
+from codespace_es.aggregates.operation import OperationMinted, require_revertible
+from codespace_es.command_handlers.writing import PatchRequest, PreparedPatch, write_patch
+from codespace_es.ports.files import WorkspaceFiles
+from codespace_es.ports.world import World
+from codespace_es.v4a.revert import invert_plan, tell_difference
+from codespace_es.vocabulary import limits
+from codespace_es.vocabulary.answer import Command
+from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
+from codespace_es.vocabulary.event import ABSENT, Caller
+from codespace_es.vocabulary.file_change import PlannedFile
+from codespace_es.vocabulary.fingerprint import fingerprint
+from codespace_es.vocabulary.identifiers import OperationId, StreamId
+from codespace_es.vocabulary.patch_result import PatchResult
+from codespace_es.vocabulary.workspace import Workspace
+
+_LATER_EVENTS_MAX = 20_000
+"""How far the log is searched for who changed a file since; it only makes a refusal more helpful."""
+
+
+class RevertOperation(Command):
+    """Ask for an operation to be undone."""
+
+    operation_id: str = Field(description="An applied operation.")
+    operation_key: str | None = Field(default=None, description="Your idempotency key for the undo.")
+    check_only: bool = Field(default=False, description="Report what would change and write nothing.")
+    work_id: str | None = Field(default=None, description="The work this belongs to.")
+
+
+async def revert_operation(world: World, command: RevertOperation, caller: Caller) -> PatchResult:
+    """Return what the undo did or would do. Raises OPERATION_NOT_FOUND, REVERT_CONFLICT and those of a patch."""
+    require_usable_key(command.operation_key)
+    undone_id = OperationId(command.operation_id)
+    minted = (await read_operation(world.log, undone_id)).minted
+    workspace = admit(world.workspaces, _name_here(world, minted), "write")
+    request = PatchRequest(
+        workspace=workspace,
+        source="revert",
+        fingerprint=fingerprint(workspace=workspace.key, reverts=undone_id, check_only=command.check_only),
+        request=command.model_dump_json(include={"operation_id"}).encode(),
+        prepare=lambda: _prepare(world, workspace, undone_id),
+        operation_key=command.operation_key,
+        check_only=command.check_only,
+        work_id=command.work_id,
+        reverts=undone_id,
+    )
+    return await write_patch(world, request, caller)
+
+
+def _name_here(world: World, minted: OperationMinted) -> str:
+    """Return what this server calls the directory of an operation; its recorded name if it doesn't know it."""
+    names = (each.workspace_id for each in world.workspaces.values() if each.key == minted.workspace_key)
+    name = next(names, None)
+    if name is None:
+        raise CodespaceError(
+            ErrorCode.WORKSPACE_NOT_FOUND,
+            f"The operation's directory, recorded as workspace {minted.workspace_id!r}, isn't configured here.",
+            detail={"workspace_id": minted.workspace_id},
+        )
+    return name
+
+
+def _prepare(world: World, workspace: Workspace, undone_id: OperationId) -> PreparedPatch:
+    """Plan the undo against the files as they are. Runs in a worker thread, with the lease in hand."""
+    state = require_revertible(from_thread.run(read_operation, world.log, undone_id))
+    undone = state.minted
+    files = world.files.open(workspace.root)
+    protected = policy.protects(workspace)
+    for planned in undone.plan:
+        if protected(planned.path):
+            raise CodespaceError(
+                ErrorCode.PATH_PROTECTED, f"{planned.path} is protected now.", detail={"path": planned.path}
+            )
+    changed = [planned for planned in undone.plan if not _is_as_left(files, planned)]
+    if changed:
+        raise _conflict(world, undone_id, undone, changed)
+    images = {}
+    for digest in {version for row in undone.plan for version in (row.before, row.after) if version != ABSENT}:
+        content = from_thread.run(world.log.read_body, StreamId(undone_id), digest)
+        if content is None:
+            raise CodespaceError(
+                ErrorCode.REVERT_CONFLICT, f"The recorded contents of {undone_id} were pruned; it can't be undone."
+            )
+        images[digest] = content
+    plan = invert_plan(undone.plan)
+    made = dict.fromkeys(
+        directory for row in plan if row.after != ABSENT for directory in files.missing_directories(row.path)
+    )
+    told = tell_difference(plan, images)
+    return PreparedPatch(
+        plan=plan,
+        images=images,
+        made_directories=tuple(made),
+        removed_directories=tuple(reversed(undone.made_directories)),
+        files=tuple(row.path for row in plan),
+        summaries=told.summaries,
+        summary=told.summary,
+        diff=told.diff,
+        is_diff_truncated=told.is_truncated,
+    )
+
+
+def _is_as_left(files: WorkspaceFiles, planned: PlannedFile) -> bool:
+    try:
+        return files.version(planned.path) == planned.after
+    except CodespaceError:
+        return False
+
+
+def _conflict(
+    world: World, undone_id: OperationId, undone: OperationMinted, changed: Sequence[PlannedFile]
+) -> CodespaceError:
+    """Return the refusal that names each changed file and, where the log knows it, who changed it."""
+    later = from_thread.run(_later_operations, world, undone_id, undone)
+    blame = {row.path: later.get(row.path, "the outside") for row in changed}
+    told = ", ".join(f"{path} (by {who})" for path, who in blame.items())
+    return CodespaceError(
+        ErrorCode.REVERT_CONFLICT,
+        f"{len(blame)} of {len(undone.plan)} files were changed since: {told[: limits.ERROR_EXCERPT_BYTES_MAX]}.",
+        detail={"changed": [{"path": path, "changed_by": who} for path, who in blame.items()]},
+    )
+
+
+async def _later_operations(world: World, undone_id: OperationId, undone: OperationMinted) -> dict[str, str]:
+    """Return path -> newest later operation that wrote it, as far as the search goes."""
+    start = (await world.log.read_stream(StreamId(undone_id)))[0].position
+    later: dict[str, str] = {}
+    async for recorded in world.log.read_log(after=start, limit=_LATER_EVENTS_MAX):
+        event = recorded.event
+        if isinstance(event, OperationMinted) and event.workspace_key == undone.workspace_key and not event.check_only:
+            later.update((planned.path, recorded.stream_id) for planned in event.plan)
+    return later

@@ -1,0 +1,232 @@
+"""Settling: closing what a dead instance left open, by the hashes on disk alone. Nothing is ever applied here.
+
+Run when a workspace's lease is taken, before anything else is done with it; at start for every workspace of this
+server; and when an answer depends on an open item. Always with the workspace's lease in hand, and with the dead
+instance's lock, which is the proof of its death. An open operation of our own while we hold the lease is one whose
+effect escaped: it is settled alike. Source: event catalogue section 5; decisions 0, 2, 14.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import groupby
+
+from anyio import from_thread, sleep, to_thread
+
+from codespace_es.admission import take_lease
+from codespace_es.aggregates.instance import INSTANCE, InstanceRecovered, RecoverInstance
+from codespace_es.aggregates.operation import (
+    OPERATION,
+    FinishOperation,
+    MarkReverted,
+    Minted,
+    OperationFinished,
+    OperationMinted,
+)
+from codespace_es.aggregates.workspace import WORKSPACE, Bound
+from codespace_es.folding import fold
+from codespace_es.ports.fault_points import FaultPoint
+from codespace_es.ports.locks import Held
+from codespace_es.ports.log import Append, NewBody, OpenItem
+from codespace_es.ports.patch_writer import PatchOrder, SettleImpossibleError, WriteOutcome
+from codespace_es.ports.world import World
+from codespace_es.projections.operation_status import changes_told
+from codespace_es.vocabulary import limits
+from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
+from codespace_es.vocabulary.event import Caller, Digest
+from codespace_es.vocabulary.identifiers import InstanceId, OperationId, StreamId
+from codespace_es.vocabulary.patch_result import PatchResult, ResultError
+from codespace_es.vocabulary.workspace import Workspace
+
+_OTHER_RECOVERER_SECONDS = 2.0
+"""How long somebody else may hold a dead one's lock while settling another workspace of it."""
+
+
+async def settle_workspace(world: World, workspace: Workspace, caller: Caller) -> None:
+    """Close what dead instances left open in `workspace`, whose lease the caller holds.
+
+    Raises:
+        CodespaceError: WORKSPACE_BUSY if an operation on these files can't be closed now, so that nothing new may be
+            built on what it left: its owner lives, or the disk refuses the undo.
+    """
+    items = await world.log.open_items(kind="operation", workspace_key=workspace.key)
+    if not items or not await _is_recorded_directory(world, workspace):
+        return
+    for instance_id, owned in groupby(sorted(items, key=_by_instance), key=_by_instance):
+        operations = [OperationId(item.stream_id) for item in owned]
+        if instance_id == world.instance_id:
+            await _close_all(world, operations, workspace, caller)
+            continue
+        proof_of_death = await _take_dead(world, instance_id)
+        if proof_of_death is None:
+            raise _unsettled(operations[0], workspace, f"its server {instance_id} lives")
+        try:
+            world.faults(FaultPoint.SETTLE_LOCKED)
+            closed = await _close_all(world, operations, workspace, caller)
+            await _recover_instance(world, instance_id, closed, caller)
+        finally:
+            proof_of_death.release()
+
+
+async def settle_at_start(world: World, caller: Caller) -> None:
+    """Settle every workspace of this server that has something open, and the dead who left nothing else behind."""
+    for workspace in world.workspaces.values():
+        if await world.log.open_items(workspace_key=workspace.key):
+            await settle_when_free(world, workspace, caller)
+    for item in await world.log.open_items(kind="instance"):
+        if item.instance_id == world.instance_id:
+            continue
+        proof_of_death = world.instance_locks.try_take(item.instance_id)
+        if proof_of_death is None:
+            continue
+        try:
+            await _recover_instance(world, item.instance_id, 0, caller)
+        finally:
+            proof_of_death.release()
+
+
+async def settle_when_free(world: World, workspace: Workspace, caller: Caller) -> None:
+    """Settle `workspace` under its lease; leave it to whoever holds that while it is busy."""
+    try:
+        lease = await take_lease(world, workspace, caller)
+    except CodespaceError:
+        return  # busy or crowded: whoever has the lease settles, or has settled
+
+    async def settle() -> None:
+        with suppress(CodespaceError):  # what can't be closed stays open, and every later mutation says so
+            await settle_workspace(world, workspace, caller)
+
+    try:
+        await world.effects.run(settle)
+    finally:
+        lease.release()
+
+
+def _by_instance(item: OpenItem) -> InstanceId:
+    return item.instance_id
+
+
+async def _take_dead(world: World, instance_id: InstanceId) -> Held | None:
+    """Return the lock of a dead instance; None if it lives. Another recoverer may hold it for a moment: wait a bit."""
+    started = world.clock.monotonic()
+    while True:
+        held = world.instance_locks.try_take(instance_id)
+        if held is not None or world.clock.monotonic() - started > _OTHER_RECOVERER_SECONDS:
+            return held
+        await sleep(limits.LEASE_POLL_MS_MAX / 1000)
+
+
+def _unsettled(operation_id: OperationId, workspace: Workspace, reason: str) -> CodespaceError:
+    return CodespaceError(
+        ErrorCode.WORKSPACE_BUSY,
+        f"Operation {operation_id} in workspace {workspace.workspace_id!r} has to be settled first: {reason}.",
+        detail={"operation_id": operation_id},
+    )
+
+
+async def _is_recorded_directory(world: World, workspace: Workspace) -> bool:
+    """Return whether the root is the very directory that was on record when its items were minted."""
+    bound = (await fold(world.log, WORKSPACE, workspace.key)).state
+    try:
+        identity = await to_thread.run_sync(world.files.open(workspace.root).identity)
+    except CodespaceError:
+        return False
+    return (
+        isinstance(bound, Bound)
+        and bound.binding.root == workspace.root
+        and (bound.binding.device, bound.binding.inode) == (identity.device, identity.inode)
+    )
+
+
+async def _close_all(
+    world: World, operations: Sequence[OperationId], workspace: Workspace, caller: Caller
+) -> int:
+    """Close each open operation; return how many. Raises WORKSPACE_BUSY for the first that stays open."""
+    closed = 0
+    for operation_id in operations:
+        state = (await fold(world.log, OPERATION, operation_id)).state
+        if isinstance(state, Minted):
+            await close_operation(world, operation_id, state.minted, workspace, caller)
+            closed += 1
+    return closed
+
+
+async def close_operation(
+    world: World, operation_id: OperationId, minted: OperationMinted, workspace: Workspace, caller: Caller
+) -> None:
+    """Bring the files of a minted operation to one side or the other, then append what the disk says.
+
+    Raises:
+        CodespaceError: WORKSPACE_BUSY if the files can't be brought back now; it stays open, to be tried again.
+    """
+    images: dict[Digest, bytes] = {}
+
+    def image(digest: Digest) -> bytes:
+        if digest not in images:
+            content = from_thread.run(world.log.read_body, StreamId(operation_id), digest)
+            if content is None:
+                raise LookupError(f"The image {digest} was pruned.")
+            images[digest] = content
+        return images[digest]
+
+    order = PatchOrder(
+        operation_id=operation_id,
+        root=workspace.root,
+        plan=minted.plan,
+        made_directories=minted.made_directories,
+        removed_directories=minted.removed_directories,
+        image=image,
+    )
+    try:
+        outcome = await to_thread.run_sync(world.patch_writer.settle, order)
+        world.faults(FaultPoint.SETTLE_FILES_DONE)
+        await _append_recovered(world, operation_id, minted, outcome, caller)
+        world.faults(FaultPoint.SETTLE_CLOSED)
+    except SettleImpossibleError as error:
+        raise _unsettled(operation_id, workspace, str(error)) from error
+
+
+async def _append_recovered(
+    world: World, operation_id: OperationId, minted: OperationMinted, outcome: WriteOutcome, caller: Caller
+) -> None:
+    """Append the end of a settled operation, with the answer that a repeat of its request will get."""
+    is_clear = outcome.status in ("applied", "failed_rolled_back")
+    finished = OperationFinished(
+        status=outcome.status,
+        reason="recovered" if is_clear else "unknown",
+        fault=outcome.fault,
+        findings=() if outcome.status == "applied" else outcome.findings,
+        is_swap_atomic=outcome.is_swap_atomic,
+    )
+    fault = outcome.fault
+    result = PatchResult(
+        status=outcome.status,
+        operation_id=operation_id,
+        reason=finished.reason,
+        files=tuple(planned.path for planned in minted.plan),
+        changes=changes_told(minted, finished),
+        error=ResultError(code=fault.code.value, message=fault.message) if fault else None,
+        findings=finished.findings,
+        reverts=minted.reverts,
+    )
+    stored = NewBody(StreamId(operation_id), "result", result.to_stored())
+    finished = finished.model_copy(update={"result": stored.body})
+    events = (await fold(world.log, OPERATION, operation_id)).decide(FinishOperation(finished))
+    if minted.reverts is not None and outcome.status == "applied":
+        events += (await fold(world.log, OPERATION, minted.reverts)).decide(MarkReverted(operation_id))
+    await world.log.append(Append(events, bodies=(stored,)), _as_recovery(caller))
+
+
+async def _recover_instance(world: World, instance_id: InstanceId, closed: int, caller: Caller) -> None:
+    """Close the stream of a dead instance that has nothing open any more. Its lock is in hand."""
+    items = await world.log.open_items(instance_id=instance_id)
+    if any(item.kind != "instance" for item in items) or not items:
+        return
+    recovered = InstanceRecovered(operations_closed=closed, processes_closed=0, resolves_closed=0)
+    events = (await fold(world.log, INSTANCE, instance_id)).decide(RecoverInstance(recovered))
+    if events:
+        await world.log.append(Append(events), _as_recovery(caller))
+        world.faults(FaultPoint.INSTANCE_RECOVERED)
+
+
+def _as_recovery(caller: Caller) -> Caller:
+    return Caller("recovery", caller.request_id, caller.client)

@@ -1,0 +1,35 @@
+"""Topic → class, for every event that was ever stored. The only way from a log file to code.
+
+A stored event is never edited: a new meaning gets a new topic `.v2`, an upcaster and a stored log of the old one.
+"""
+
+from codespace_es.aggregates.claim import ClaimReleased, ClaimTaken
+from codespace_es.aggregates.instance import (
+    InstanceCallRefused,
+    InstanceRecovered,
+    InstanceStarted,
+    InstanceStopped,
+)
+from codespace_es.aggregates.operation import OperationFinished, OperationMinted, OperationReverted
+from codespace_es.aggregates.store import StoreBodiesRemoved, StoreCopied, StoreCreated
+from codespace_es.aggregates.workspace import WorkspaceBound
+from codespace_es.ports.log import Catalogue
+from codespace_es.vocabulary.event import Event
+
+_EVENTS: tuple[type[Event], ...] = (
+    StoreCreated,
+    StoreBodiesRemoved,
+    StoreCopied,
+    InstanceStarted,
+    InstanceStopped,
+    InstanceCallRefused,
+    InstanceRecovered,
+    WorkspaceBound,
+    ClaimTaken,
+    ClaimReleased,
+    OperationMinted,
+    OperationFinished,
+    OperationReverted,
+)
+
+CATALOGUE: Catalogue = {event.TOPIC: event for event in _EVENTS}

@@ -1,0 +1,39 @@
+"""From a stream to a state and back: fold what is recorded, decide, and get events that know their place."""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from codespace_es.ports.log import EventLog, NewEvent
+from codespace_es.vocabulary.decider import Decider
+from codespace_es.vocabulary.identifiers import StreamId
+
+State = TypeVar("State")
+Command = TypeVar("Command")
+
+
+@dataclass(frozen=True, slots=True)
+class Folded(Generic[State, Command]):
+    """A stream's state, and the version it was folded at: what a decision is based on."""
+
+    decider: Decider[State, Command]
+    stream_id: StreamId
+    version: int
+    state: State
+
+    def decide(self, command: Command) -> tuple[NewEvent, ...]:
+        """Return the events of a decision, placed behind what was folded. Raises what the decider raises."""
+        events = self.decider.decide(self.state, command)
+        return tuple(
+            NewEvent(self.stream_id, self.version + number, event) for number, event in enumerate(events, start=1)
+        )
+
+
+async def fold(log: EventLog, decider: Decider[State, Command], stream_id: str) -> Folded[State, Command]:
+    """Return what the log says of `stream_id` now. Raises what `EventLog.read_stream` raises."""
+    recorded = await log.read_stream(StreamId(stream_id))
+    return Folded(decider, StreamId(stream_id), len(recorded), decider.fold_recorded(recorded))
+
+
+def fresh(decider: Decider[State, Command], stream_id: str) -> Folded[State, Command]:
+    """Return the state of a stream that can't exist yet, since its id was just made."""
+    return Folded(decider, StreamId(stream_id), 0, decider.initial_state)

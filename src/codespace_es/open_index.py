@@ -1,0 +1,26 @@
+"""The rule of the open index: which events open something, and which close it.
+
+A pure function of one event, applied by the log in the append's own transaction, so that starting up, settling and
+lists cost the same at ten events and at ten million. Source: event catalogue, section 2; decision 9.
+"""
+
+from codespace_es.aggregates.instance import InstanceRecovered, InstanceStarted, InstanceStopped
+from codespace_es.aggregates.operation import OperationFinished, OperationMinted
+from codespace_es.ports.log import OpenChange
+from codespace_es.vocabulary.event import Event
+from codespace_es.vocabulary.identifiers import StreamId
+
+_CLOSES = OpenChange(closes=True)
+
+
+def open_change(stream_id: StreamId, event: Event) -> OpenChange | None:  # noqa: ARG001 - the index is keyed by stream
+    """Return the rows that `event` adds to or drops from the open index, None for most events."""
+    match event:
+        case OperationMinted():
+            return OpenChange(opens=(("operation", event.workspace_key),))
+        case InstanceStarted():
+            return OpenChange(opens=(("instance", None),))
+        case OperationFinished() | InstanceStopped() | InstanceRecovered():
+            return _CLOSES
+        case _:
+            return None

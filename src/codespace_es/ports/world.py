@@ -1,0 +1,35 @@
+"""The world as the stories see it: every port and the operator's workspaces, in one immutable value."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from codespace_es.ports.clock_and_ids import Clock, Ids
+from codespace_es.ports.effects import EffectRunner
+from codespace_es.ports.fault_points import FaultHook
+from codespace_es.ports.files import FilesByRoot
+from codespace_es.ports.locks import InstanceLocks, WorkspaceLeases
+from codespace_es.ports.log import EventLog
+from codespace_es.ports.patch_writer import PatchWriter
+from codespace_es.vocabulary.identifiers import InstanceId
+from codespace_es.vocabulary.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything outside the rules, as one server process has it."""
+
+    instance_id: InstanceId
+    machine_id: str
+    new_file_mode: int
+    """Permission bits of a new file: 0666 less the process' umask, never executable."""
+    workspaces: Mapping[str, Workspace]
+    """By workspace_id, in the operator's order."""
+    log: EventLog
+    files: FilesByRoot
+    patch_writer: PatchWriter
+    instance_locks: InstanceLocks
+    leases: WorkspaceLeases
+    effects: EffectRunner
+    clock: Clock
+    ids: Ids
+    faults: FaultHook

@@ -1,0 +1,40 @@
+"""What every command is answered with, and what every command is: two frozen models with JSON as their form."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Notice(BaseModel):
+    """Something that a caller should know although the call succeeded."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: str = Field(description="What sort of warning, snake case.")
+    message: str = Field(description="One sentence.")
+    path: str | None = Field(default=None, description="The file it is about.")
+    hunk: int | None = Field(default=None, description="1-based hunk within the file's section.")
+    line: int | None = Field(default=None, description="1-based line of the file where the hunk was placed.")
+    match: str | None = Field(default=None, description="How the hunk matched, if not exactly.")
+    candidates: int | None = Field(default=None, description="Places that matched equally well.")
+
+
+class Command(BaseModel):
+    """A request. Its fields are the tool's arguments; unknown ones are left to the transport to warn about."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+
+class Answer(BaseModel):
+    """A result. What doesn't apply is left out, never null."""
+
+    model_config = ConfigDict(frozen=True)
+
+    warnings: tuple[Notice, ...] = Field(default=(), description="What deserves a look.")
+
+    def to_wire(self) -> dict[str, Any]:
+        """Return the JSON object of the answer."""
+        wire = self.model_dump(mode="json", exclude_none=True)
+        if not wire["warnings"]:
+            del wire["warnings"]
+        return wire
