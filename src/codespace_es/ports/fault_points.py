@@ -36,6 +36,7 @@ class FaultPoint(StrEnum):
     DIRECTORY_SYNC = "directory.sync"
     # Undoing, without or after a crash
     UNDO = "undo.begin"
+    UNDO_SWAPPED = "undo.swapped"
     UNDO_DONE = "undo.done"
     DIRECTORY_REMOVE = "directory.remove"
     # Settling what a dead instance left

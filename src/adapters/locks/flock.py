@@ -1,0 +1,114 @@
+"""One exclusive lock on one file of a private directory: taken without waiting, let go only by closing.
+
+The lock belongs to the open file, so a descriptor passed to another process holds it too, and a second opening in the
+same process conflicts like any other. `LOCK_UN` is never used: it would let go for every holder of a duplicate.
+Files are never unlinked: two processes could else hold "the same" lock on two different files.
+"""
+
+import contextlib
+import fcntl
+import os
+import pwd
+import re
+import stat
+from collections.abc import Callable
+from typing import Final
+
+from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,200}")
+
+
+def lock_directory_of_user() -> str:
+    """Return the one directory for the locks of this user's servers, whatever their environment and data directory.
+
+    Beneath the home directory of the user database, not `$HOME` or `$XDG_…`, which two servers may see differently;
+    without a usable home, beneath `/var/tmp`. It isn't made here.
+    """
+    user = os.geteuid()
+    # No entry for this user, or a home that isn't there, is the same as a home that can't be used.
+    with contextlib.suppress(KeyError, OSError):
+        home = pwd.getpwuid(user).pw_dir
+        if os.stat(home).st_uid == user and os.access(home, os.W_OK | os.X_OK, effective_ids=True):
+            return os.path.join(home, ".local", "state", "codespace-es", "locks")
+    return f"/var/tmp/codespace-es-{user}"  # noqa: S108 - its owner is checked at each opening, and the parent is sticky
+
+
+class HeldFlock:
+    """A lock in hand. Implements `Held`."""
+
+    def __init__(self, descriptor: int, *, on_release: Callable[[], None] | None = None) -> None:
+        self._descriptor = descriptor
+        self._on_release = on_release
+
+    def fileno(self) -> int:
+        """Return the descriptor that holds the lock. Raises ValueError after `release`."""
+        if self._descriptor < 0:
+            raise ValueError("this lock was released")
+        return self._descriptor
+
+    def release(self) -> None:
+        """Close the descriptor; a second call does nothing."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor < 0:
+            return
+        os.close(descriptor)
+        if self._on_release is not None:
+            self._on_release()
+
+
+class LockDirectory:
+    """A directory of lock files, 0700 and this user's. Made at first use, parents too."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def try_lock(self, name: str, *, on_release: Callable[[], None] | None = None) -> HeldFlock | None:
+        """Return the lock called `name`, or None while somebody else holds it. Never waits.
+
+        Raises:
+            CodespaceError: FILE_OPERATION_FAILED when the directory isn't ours alone or the file can't be opened.
+        """
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} can't name a lock")
+        try:
+            descriptor = self._open(f"{name}.lock")
+        except OSError as error:
+            raise CodespaceError(
+                ErrorCode.FILE_OPERATION_FAILED,
+                f"The lock {name} in {self._path!r} can't be opened: {error.strerror or error}.",
+            ) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except OSError as error:
+            os.close(descriptor)
+            raise CodespaceError(
+                ErrorCode.FILE_OPERATION_FAILED,
+                f"The lock {name} in {self._path!r} can't be taken: {error.strerror or error}.",
+            ) from error
+        return HeldFlock(descriptor, on_release=on_release)
+
+    def _open(self, file_name: str) -> int:
+        try:
+            directory = self._open_directory()
+        except FileNotFoundError:
+            os.makedirs(self._path, mode=0o700, exist_ok=True)
+            directory = self._open_directory()
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            return os.open(file_name, flags, 0o600, dir_fd=directory)
+        finally:
+            os.close(directory)
+
+    def _open_directory(self) -> int:
+        directory = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        status = os.fstat(directory)
+        if status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) & 0o077:
+            os.fchmod(directory, 0o700)
+        elif status.st_uid != os.geteuid():
+            os.close(directory)
+            raise PermissionError(f"the directory belongs to user {status.st_uid}")
+        return directory
