@@ -1,0 +1,79 @@
+"""The body store: bytes that events name by digest, one row for each (stream, digest)."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from adapters.log.sqlite import driver
+from codespace_es.ports.log import NewBody
+from codespace_es.vocabulary.event import Digest
+from codespace_es.vocabulary.identifiers import StreamId
+
+BodyRow = tuple[str, bytes, str, int, int, bytes]
+"""Stream, digest (32 bytes), kind, size in bytes, stored at (milliseconds since 1970), content."""
+
+_INSERT = "INSERT OR IGNORE INTO bodies VALUES (?, ?, ?, ?, ?, ?)"
+_DELETE = "DELETE FROM bodies WHERE stream_id = ? AND digest = ?"
+_SIZE = "SELECT size_bytes FROM bodies WHERE stream_id = ? AND digest = ?"
+_CONTENT = "SELECT content FROM bodies WHERE stream_id = ? AND digest = ?"
+_LIST = "SELECT stream_id, digest, kind, size_bytes, stored_at_ms FROM bodies ORDER BY stored_at_ms, stream_id, digest"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBody:
+    """What is known of stored bytes without reading them: enough to prune by kind, age and size."""
+
+    stream_id: StreamId
+    digest: Digest
+    kind: str
+    size_bytes: int
+    stored_at_ms: int
+    """Milliseconds since 1970, by the writer's wall clock."""
+
+
+def key_of(digest: Digest) -> bytes:
+    """Return the 32 bytes of `digest`.
+
+    Raises:
+        ValueError: it isn't `sha256:` and 64 hex digits.
+    """
+    algorithm, _, digits = digest.partition(":")
+    if algorithm != "sha256" or len(digits) != 64:
+        msg = f"not a digest: {digest!r}"
+        raise ValueError(msg)
+    return bytes.fromhex(digits)
+
+
+def row_of(body: NewBody, stored_at_ms: int) -> BodyRow:
+    """Return `body` as it is stored."""
+    named = body.body
+    return (body.stream_id, key_of(named.digest), body.kind, named.size_bytes, stored_at_ms, body.content)
+
+
+def insert(connection: driver.Connection, rows: Iterable[BodyRow]) -> None:
+    """Store `rows`; one that is there already stays."""
+    for row in rows:
+        connection.execute(_INSERT, row)
+
+
+def remove(connection: driver.Connection, keys: Iterable[tuple[str, bytes]]) -> None:
+    """Remove the bodies with these (stream, digest); one that isn't there is no error."""
+    for key in keys:
+        connection.execute(_DELETE, key)
+
+
+def size_of(connection: driver.Connection, stream_id: StreamId, digest: Digest) -> int | None:
+    """Return the size in bytes of a stored body, None if it isn't stored."""
+    row = connection.execute(_SIZE, (stream_id, key_of(digest))).fetchone()
+    return None if row is None else int(row[0])
+
+
+def content_of(connection: driver.Connection, stream_id: StreamId, digest: Digest) -> bytes | None:
+    """Return the bytes of a stored body, None if it isn't stored."""
+    row = connection.execute(_CONTENT, (stream_id, key_of(digest))).fetchone()
+    return None if row is None else bytes(row[0])
+
+
+def list_all(connection: driver.Connection) -> Iterator[StoredBody]:
+    """Yield every stored body, oldest first, without its bytes."""
+    for stream_id, digest, kind, size_bytes, stored_at_ms in connection.execute(_LIST):
+        yield StoredBody(StreamId(stream_id), "sha256:" + digest.hex(), kind, size_bytes, stored_at_ms)

@@ -1,0 +1,111 @@
+"""The connections of one open log: one that writes, one for the event loop's point reads, more for long reads."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from adapters.log import schema
+from adapters.log.sqlite import (
+    Guarded,
+    connect_memory,
+    connect_reader,
+    connect_writer,
+    driver,
+    guard_version,
+    make_private_file,
+)
+from adapters.log.turnstile import Turnstile, TurnTimeoutError
+from codespace_es.ports.log import StoreUnavailableError
+
+
+class Database:
+    """An opened log file, or memory when there is no path; the tables are there."""
+
+    def __init__(self, path: Path | None, *, lock_timeout_seconds: float) -> None:
+        """Open the log, and make it if it isn't there.
+
+        Raises:
+            StoreUnavailableError: it can't be opened; LogFormatError if it is something else.
+        """
+        self.path = path
+        self.turnstile: Turnstile | None = None
+        if path is None:
+            connection = connect_memory()
+            schema.create_if_empty(connection)
+            self.writing = Guarded(connection, threading.Lock())
+            self.reading = self.writing
+            return
+        guard_version()
+        try:
+            self._open(path, lock_timeout_seconds)
+        except (driver.Error, OSError, TurnTimeoutError) as error:
+            self._close_turnstile()
+            msg = f"{path}: the event log can't be opened: {error or 'it is locked'}"
+            raise StoreUnavailableError(msg) from error
+        except BaseException:
+            self._close_turnstile()
+            raise
+
+    def _open(self, path: Path, lock_timeout_seconds: float) -> None:
+        make_private_file(path)
+        self.turnstile = Turnstile(path)
+        # Switching to WAL and making the tables need the whole file: one process at a time.
+        self.turnstile.take(time.monotonic() + lock_timeout_seconds)
+        try:
+            if path.stat().st_size:
+                self._check(path)
+            writer = connect_writer(path)
+            try:
+                writer.execute(f"PRAGMA busy_timeout = {int(lock_timeout_seconds * 1000)}")
+                schema.create_if_empty(writer)
+                writer.execute("PRAGMA busy_timeout = 0")
+                reader = connect_reader(path)
+            except BaseException:
+                writer.close()
+                raise
+        finally:
+            self.turnstile.leave()
+        self.writing = Guarded(writer, threading.Lock())
+        self.reading = Guarded(reader, threading.Lock())
+
+    @staticmethod
+    def _check(path: Path) -> None:
+        """Refuse a foreign file before anything is written to it."""
+        connection = connect_reader(path)
+        try:
+            if connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+                schema.check(connection)
+        except driver.DatabaseError as error:
+            if isinstance(error, driver.OperationalError):
+                raise
+            schema.check(connection)
+        finally:
+            connection.close()
+
+    @contextmanager
+    def reader(self) -> Iterator[driver.Connection]:
+        """Give a connection for a long read in a thread of its own; in memory the shared one, locked."""
+        if self.path is None:
+            with self.reading.lock:
+                yield self.reading.connection
+            return
+        connection = connect_reader(self.path)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        """Close every connection; the last one on a file folds its write-ahead log back."""
+        if self.reading is not self.writing:
+            self.reading.connection.close()
+        with self.writing.lock:
+            self.writing.connection.close()
+        self._close_turnstile()
+
+    def _close_turnstile(self) -> None:
+        if self.turnstile is not None:
+            self.turnstile.close()
+            self.turnstile = None

@@ -1,0 +1,308 @@
+"""The event log of a running server, on one SQLite file that other servers may write too, or in memory.
+
+An append is encoded here on the event loop, handed to the writer thread, and answered after the commit. Point reads
+run on the loop itself, on a connection of its own: a hop to a thread costs more than the read. Long reads go in
+slices, large bodies in a thread.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+
+from adapters.log import bodies, open_rows, statements
+from adapters.log.bodies import StoredBody
+from adapters.log.chain import GENESIS
+from adapters.log.database import Database
+from adapters.log.follow import News, follow
+from adapters.log.open_rows import OpenIndexDifference
+from adapters.log.rows import Decoder, encode_envelope, encode_event
+from adapters.log.sqlite import driver
+from adapters.log.submission import NewRow, Submission
+from adapters.log.writer import Writer
+from codespace_es.ports.clock_and_ids import Clock, Ids
+from codespace_es.ports.fault_points import FaultHook, no_faults
+from codespace_es.ports.log import (
+    Append,
+    Catalogue,
+    EventLog,
+    OpenIndexRule,
+    OpenItem,
+    Receipt,
+    StoreUnavailableError,
+)
+from codespace_es.vocabulary.event import Caller, Digest, RecordedEvent
+from codespace_es.vocabulary.identifiers import AppendId, InstanceId, StreamId, WorkspaceKey
+from codespace_es.vocabulary.limits import KIB, LARGE_BODY_BYTES
+
+LOCK_TIMEOUT_SECONDS = 30.0
+"""How long an append waits for other processes before it is refused."""
+
+_INLINE_BODY_BYTES = 256 * KIB
+_SLICE_ROWS = 256
+
+_T = TypeVar("_T")
+
+
+class SqliteEventLog(EventLog):
+    """The `EventLog` port on SQLite. Opened by `async with`, or by `open` and `aclose`, on the loop that uses it."""
+
+    def __init__(
+        self,
+        path: Path | None,
+        *,
+        catalogue: Catalogue,
+        open_rule: OpenIndexRule,
+        instance_id: InstanceId,
+        clock: Clock,
+        ids: Ids,
+        faults: FaultHook = no_faults,
+        on_failure: Callable[[str], None] | None = None,
+        lock_timeout_seconds: float = LOCK_TIMEOUT_SECONDS,
+    ) -> None:
+        """Prepare; nothing is opened yet.
+
+        Args:
+            path: The log file, made if it isn't there; None for a store in memory that ends with this object.
+            catalogue: Topic -> class.
+            open_rule: What each event does to the open index.
+            instance_id: Who appends here. Its stream must be open, except for the append that opens it.
+            clock: Tells `recorded_at`.
+            ids: Gives append ids.
+            faults: Called at the moments of a transaction, in the writer thread.
+            on_failure: Called on the event loop, at most once, with the reason why nothing can be written any more
+                (an I/O error); the server must end then.
+            lock_timeout_seconds: How long an append waits for other processes.
+        """
+        self._path = path
+        self._decoder = Decoder(catalogue)
+        self._open_rule = open_rule
+        self._instance_id = instance_id
+        self._clock = clock
+        self._ids = ids
+        self._faults = faults
+        self._on_failure = on_failure
+        self._lock_timeout_seconds = lock_timeout_seconds
+        self._topics: dict[str, bytes] = {}
+        self._news = News()
+        self._database: Database | None = None
+        self._writer: Writer | None = None
+        self._post: Callable[..., object] | None = None
+
+    async def open(self) -> None:
+        """Open the file, and make it if it isn't there.
+
+        Raises:
+            StoreUnavailableError: it can't be opened; LogFormatError if it is no log, or one of a newer format.
+        """
+        self._post = _poster()
+        # Opening may wait for another process that makes the file now.
+        self._database = await anyio.to_thread.run_sync(
+            lambda: Database(self._path, lock_timeout_seconds=self._lock_timeout_seconds))
+        self._writer = Writer(
+            self._database, faults=self._faults, announce=self._announce, on_failure=self._announce_failure,
+            lock_timeout_seconds=self._lock_timeout_seconds)
+
+    async def aclose(self) -> None:
+        """Finish what was begun and close the file. A second call does nothing."""
+        writer, self._writer = self._writer, None
+        database, self._database = self._database, None
+        if writer is not None and database is not None:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(writer.close)
+                await anyio.to_thread.run_sync(database.close)
+                # What the thread has announced is delivered before anybody finds the log closed.
+                await anyio.lowlevel.checkpoint()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    @property
+    def failure(self) -> str | None:
+        """Why nothing can be written any more; None while all is well."""
+        return None if self._writer is None else self._writer.failure
+
+    # Writing
+
+    async def append(self, append: Append, caller: Caller) -> Receipt:
+        """Store all of `append` durably, or nothing. See the port."""
+        if not append.events:
+            msg = "an append needs an event"
+            raise ValueError(msg)
+        if self._writer is None:
+            raise _closed()
+        append_id = AppendId(f"apd-{self._ids.uuid()}")
+        done = anyio.Event()
+        submission = self._prepare(append, caller, append_id, done)
+        self._writer.submit(submission)
+        with anyio.CancelScope(shield=True):
+            await done.wait()
+        if submission.positions is None:
+            assert submission.error is not None
+            raise submission.error
+        return Receipt(append_id, *submission.positions)
+
+    def _prepare(self, append: Append, caller: Caller, append_id: AppendId, done: anyio.Event) -> Submission:
+        now = self._clock.now()
+        envelope = encode_envelope(caller, recorded_at=now, instance_id=self._instance_id, append_id=append_id)
+        rows: list[NewRow] = []
+        for new in append.events:
+            stream_id, event = new.stream_id, new.event
+            topic = event.TOPIC
+            topic_bytes = self._topics.get(topic) or self._topics.setdefault(topic, topic.encode())
+            rows.append(NewRow(stream_id, stream_id.encode(), new.version, topic, topic_bytes,
+                               envelope + encode_event(event), self._open_rule(stream_id, event)))
+        small: list[bodies.BodyRow] = []
+        large: list[bodies.BodyRow] = []
+        if append.bodies:
+            stored_at_ms = int(now.timestamp() * 1000)
+            for body in append.bodies:
+                (large if len(body.content) > LARGE_BODY_BYTES else small).append(bodies.row_of(body, stored_at_ms))
+        return Submission(
+            rows, done.set, bodies=small, large_bodies=large,
+            scrubbed=[(stream_id, bodies.key_of(digest)) for digest, stream_id in append.scrubbed],
+            instance_id=self._instance_id)
+
+    def _announce(self, batch: Sequence[Submission]) -> None:
+        assert self._post is not None
+        self._post(self._wake, batch)
+
+    def _wake(self, batch: Sequence[Submission]) -> None:
+        for submission in batch:
+            submission.wake()
+        self._news.tell()
+
+    def _announce_failure(self, reason: str) -> None:
+        assert self._post is not None
+        if self._on_failure is not None:
+            self._post(self._on_failure, reason)
+
+    # Reading
+
+    async def read_stream(self, stream_id: StreamId) -> Sequence[RecordedEvent]:
+        """Return all events of a stream in order. See the port."""
+        return list(self._decoder.decode(self._rows(statements.STREAM, (stream_id,))))
+
+    async def read_log(self, *, after: int = 0, limit: int | None = None) -> AsyncIterator[RecordedEvent]:
+        """Yield the events of the whole log with position > `after`, in order. See the port."""
+        while limit is None or limit > 0:
+            rows = self._rows(statements.SLICE, (after, _SLICE_ROWS if limit is None else min(limit, _SLICE_ROWS)))
+            if not rows:
+                return
+            for recorded in self._decoder.decode(rows):
+                yield recorded
+            after = rows[-1][0]
+            limit = None if limit is None else limit - len(rows)
+            await anyio.lowlevel.checkpoint()
+
+    async def read_body(self, stream_id: StreamId, digest: Digest) -> bytes | None:
+        """Return the bytes stored for this stream under `digest`, None if there are none. See the port."""
+        size_bytes = self._read(partial(bodies.size_of, stream_id=stream_id, digest=digest))
+        if size_bytes is None:
+            return None
+        read = partial(bodies.content_of, stream_id=stream_id, digest=digest)
+        if size_bytes <= _INLINE_BODY_BYTES:
+            return self._read(read)
+        return await self._read_in_thread(read)
+
+    async def open_items(
+        self, *, kind: str | None = None, workspace_key: WorkspaceKey | None = None,
+        instance_id: InstanceId | None = None,
+    ) -> Sequence[OpenItem]:
+        """Return the open index's rows, oldest first. See the port."""
+        return self._read(partial(open_rows.select, kind=kind, workspace_key=workspace_key, instance_id=instance_id))
+
+    async def head(self) -> tuple[int, bytes]:
+        """Return position and hash of the newest event. See the port."""
+        rows: list[tuple[int, bytes]] = self._rows(statements.HEAD, ())
+        return rows[0] if rows else (0, GENESIS)
+
+    def follow(self, *, after: int = 0) -> AsyncIterator[RecordedEvent]:
+        """Yield events with position > `after` for ever. See the port."""
+        return follow(
+            lambda position, limit: list(self._decoder.decode(self._rows(statements.SLICE, (position, limit)))),
+            lambda: int(self._rows(statements.DATA_VERSION, ())[0][0]),
+            self._news, after=after, is_shared=self._path is not None)
+
+    async def stored_bodies(self) -> Sequence[StoredBody]:
+        """Return what is known of every stored body, oldest first, without the bytes: what pruning chooses from."""
+        return await self._read_in_thread(lambda connection: list(bodies.list_all(connection)))
+
+    # The open index, checked and made anew
+
+    async def compare_open_index(self) -> Sequence[OpenIndexDifference]:
+        """Return each row in which the open index differs from the fold of the log; none when it is right."""
+        return await self._read_in_thread(
+            lambda connection: open_rows.compare(connection, self._decoder, self._open_rule))
+
+    async def reindex(self) -> Sequence[OpenIndexDifference]:
+        """Make the open index equal to the fold of the log, in one transaction; return what was wrong.
+
+        Raises:
+            StoreUnavailableError: nothing was changed.
+        """
+        if self._writer is None:
+            raise _closed()
+        rebuild = partial(open_rows.rebuild, decoder=self._decoder, rule=self._open_rule)
+        return await anyio.to_thread.run_sync(self._writer.run_alone, rebuild)
+
+    def _rows(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
+        """Return all rows of a short read on the loop's connection."""
+        if self._database is None:
+            raise _closed()
+        reading = self._database.reading
+        try:
+            with reading.lock:
+                return reading.connection.execute(statement, parameters).fetchall()
+        except driver.Error as error:
+            raise _unreadable(error) from error
+
+    def _read(self, read: Callable[[driver.Connection], _T]) -> _T:
+        if self._database is None:
+            raise _closed()
+        reading = self._database.reading
+        try:
+            with reading.lock:
+                return read(reading.connection)
+        except driver.Error as error:
+            raise _unreadable(error) from error
+
+    async def _read_in_thread(self, read: Callable[[driver.Connection], _T]) -> _T:
+        database = self._database
+        if database is None:
+            raise _closed()
+
+        def run() -> _T:
+            try:
+                with database.reader() as connection:
+                    return read(connection)
+            except driver.Error as error:
+                raise _unreadable(error) from error
+
+        return await anyio.to_thread.run_sync(run)
+
+
+def _poster() -> Callable[..., object]:
+    """Return what calls a function on the running event loop from another thread, soon, without waiting for it."""
+    loop: Any = anyio.lowlevel.current_token().native_token
+    post: Callable[..., object] = getattr(loop, "call_soon_threadsafe", None) or loop.run_sync_soon
+    return post
+
+
+def _closed() -> StoreUnavailableError:
+    return StoreUnavailableError("the event log is closed; nothing was stored")
+
+
+def _unreadable(error: BaseException) -> StoreUnavailableError:
+    return StoreUnavailableError(f"the event log can't be read: {error}")

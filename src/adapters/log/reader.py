@@ -1,0 +1,150 @@
+"""A log read by a tool: while servers write it, after they are gone, or as a copy. Never writes an event."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from adapters.log import bodies, open_rows, schema, statements
+from adapters.log.bodies import StoredBody
+from adapters.log.chain import GENESIS, Break, RawRow, find_breaks
+from adapters.log.open_rows import OpenIndexDifference
+from adapters.log.rows import Decoder
+from adapters.log.sqlite import connect_reader, driver
+from codespace_es.ports.log import (
+    Catalogue,
+    LogFormatError,
+    LogMissingError,
+    OpenIndexRule,
+    OpenItem,
+    StoreUnavailableError,
+)
+from codespace_es.vocabulary.event import Digest, RecordedEvent
+from codespace_es.vocabulary.identifiers import StreamId
+
+__all__ = ["Break", "LogReader"]
+
+
+class LogReader:
+    """An open log file that can only be read. A context manager; for one thread at a time.
+
+    Iterators read the log as it was when they began.
+    """
+
+    def __init__(self, path: Path, catalogue: Catalogue) -> None:
+        """Open the log at `path`.
+
+        Raises:
+            LogMissingError: there is none.
+            LogFormatError: what is there isn't a log, or is one of a newer format.
+            StoreUnavailableError: it can't be read.
+        """
+        self._decoder = Decoder(catalogue)
+        self._connection = _open(path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def head(self) -> tuple[int, bytes]:
+        """Return position and hash of the newest event; (0, 32 zero bytes) in an empty log."""
+        with _translated():
+            return self._connection.execute(statements.HEAD).fetchone() or (0, GENESIS)
+
+    def raw_rows(self, *, after: int = 0) -> Iterator[RawRow]:
+        """Yield position, stream, version, topic, state and hash of each event with position > `after`, as stored."""
+        with _translated():
+            yield from self._connection.execute(statements.RAW_ROWS, (after,))
+
+    def find_breaks(self) -> Iterator[Break]:
+        """Yield each place where the chain doesn't hold; nothing in a log that is as it was appended."""
+        return find_breaks(self.raw_rows())
+
+    def read_log(self, *, after: int = 0) -> Iterator[RecordedEvent]:
+        """Yield the events with position > `after`, in order.
+
+        Raises:
+            UnknownTopicError: an event of a topic that isn't in the catalogue.
+            StoreUnavailableError: a row that can't be read, named by its position.
+        """
+        with _translated():
+            yield from self._decoder.decode(self._connection.execute(statements.ALL_ROWS, (after,)))
+
+    def read_stream(self, stream_id: StreamId) -> Sequence[RecordedEvent]:
+        """Return all events of a stream in order. Raises as `read_log`."""
+        with _translated():
+            return list(self._decoder.decode(self._connection.execute(statements.STREAM, (stream_id,))))
+
+    def read_body(self, stream_id: StreamId, digest: Digest) -> bytes | None:
+        """Return the bytes stored for this stream under `digest`, None if there are none."""
+        with _translated():
+            return bodies.content_of(self._connection, stream_id, digest)
+
+    def stored_bodies(self) -> Iterator[StoredBody]:
+        """Yield what is known of every stored body, oldest first, without the bytes."""
+        with _translated():
+            yield from bodies.list_all(self._connection)
+
+    def open_items(self, *, kind: str | None = None) -> Sequence[OpenItem]:
+        """Return the open index's rows, oldest first, of this kind (None: any)."""
+        with _translated():
+            return open_rows.select(self._connection, kind=kind)
+
+    def compare_open_index(self, rule: OpenIndexRule) -> Sequence[OpenIndexDifference]:
+        """Return each row in which the open index differs from the fold of the log; none when it is right.
+
+        Streams with an unknown topic are left out: what they have open can't be said here.
+        """
+        with _translated():
+            return open_rows.compare(self._connection, self._decoder, rule)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except driver.Error as error:
+        msg = f"the event log can't be read: {error}"
+        raise StoreUnavailableError(msg) from error
+
+
+def _open(path: Path) -> driver.Connection:
+    """Return a connection to the log at `path`, without side files where its directory can't be written."""
+    if not path.is_file():
+        msg = f"{path}: there is no event log"
+        raise LogMissingError(msg)
+    try:
+        return _checked(path, is_immutable=False)
+    except LogFormatError:
+        raise
+    except (StoreUnavailableError, driver.Error) as error:
+        log = path.with_name(path.name + "-wal")
+        if log.exists() and log.stat().st_size:
+            msg = (f"{path}: it can't be read here ({error}), since its write-ahead log must be read too: "
+                   "copy both files to a directory that can be written")
+            raise StoreUnavailableError(msg) from error
+    try:
+        return _checked(path, is_immutable=True)
+    except driver.Error as error:
+        msg = f"{path}: the event log can't be read: {error}"
+        raise StoreUnavailableError(msg) from error
+
+
+def _checked(path: Path, *, is_immutable: bool) -> driver.Connection:
+    connection = connect_reader(path, is_immutable=is_immutable)
+    try:
+        schema.check(connection)
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection

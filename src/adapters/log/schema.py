@@ -1,0 +1,93 @@
+"""The tables of a log file, how they are made once, and how a file is recognised as a log.
+
+`stored_events` shows the events under the names of the `eventsourcing` library, so that its own recorder reads our
+file (with ORIGINATOR_ID_TYPE=text); it can't write through the view, which would break the chain.
+"""
+
+from adapters.log.sqlite import driver
+from codespace_es.ports.log import LogFormatError, StoreUnavailableError
+
+APPLICATION_ID = 0x43534553
+"""`CSES`: marks a SQLite file as one of ours."""
+
+FORMAT = 1
+"""Raised when an older server could no longer read the file."""
+
+_STATEMENTS = (
+    """CREATE TABLE events (
+        position INTEGER PRIMARY KEY,
+        stream_id TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        topic TEXT NOT NULL,
+        state BLOB NOT NULL,
+        hash BLOB NOT NULL,
+        UNIQUE (stream_id, version))""",
+    """CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events
+        BEGIN SELECT RAISE(ABORT, 'the event log is append-only'); END""",
+    """CREATE TRIGGER events_refuse_delete BEFORE DELETE ON events
+        BEGIN SELECT RAISE(ABORT, 'the event log is append-only'); END""",
+    """CREATE VIEW stored_events AS SELECT position AS rowid, stream_id AS originator_id,
+        version AS originator_version, topic, state FROM events""",
+    """CREATE TABLE bodies (
+        stream_id TEXT NOT NULL,
+        digest BLOB NOT NULL,
+        kind TEXT NOT NULL,
+        size_bytes INTEGER NOT NULL,
+        stored_at_ms INTEGER NOT NULL,
+        content BLOB NOT NULL,
+        PRIMARY KEY (stream_id, digest))""",
+    """CREATE TABLE open_items (
+        stream_id TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        workspace_key TEXT,
+        instance_id TEXT NOT NULL,
+        position INTEGER NOT NULL,
+        PRIMARY KEY (stream_id, kind)) WITHOUT ROWID""",
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    f"PRAGMA user_version = {FORMAT}",
+)
+
+
+def create_if_empty(connection: driver.Connection) -> None:
+    """Leave `connection` on a log of this format: make the tables in an empty store, else check what is there.
+
+    Safe when several processes do it at once. The caller makes sure that a lock is waited for.
+
+    Raises:
+        LogFormatError: another program's database, or a log of a newer format.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0:
+            for statement in _STATEMENTS:
+                connection.execute(statement)
+        check(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def check(connection: driver.Connection) -> None:
+    """Do nothing if `connection` is on a log that this version reads.
+
+    Raises:
+        LogFormatError: it isn't a log, or one of a newer format.
+        StoreUnavailableError: it can't be read.
+    """
+    try:
+        application_id = connection.execute("PRAGMA application_id").fetchone()[0]
+        number = connection.execute("PRAGMA user_version").fetchone()[0]
+    except driver.DatabaseError as error:
+        if isinstance(error, driver.OperationalError):
+            msg = f"the event log can't be read: {error}"
+            raise StoreUnavailableError(msg) from error
+        msg = f"this file is not an event log: {error}"
+        raise LogFormatError(msg) from error
+    if application_id != APPLICATION_ID:
+        msg = "this file is a SQLite database, but not an event log"
+        raise LogFormatError(msg)
+    if number > FORMAT:
+        msg = f"this event log has format {number}; this version reads up to {FORMAT}. Use a newer version."
+        raise LogFormatError(msg)

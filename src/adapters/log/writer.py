@@ -1,0 +1,151 @@
+"""The writer thread: it takes what is queued, commits it together, and tells the callers.
+
+Appends with large bodies wait aside while these are stored, one transaction each; between two of them the small
+appends that have come meanwhile are committed, so nobody waits for more than one body of somebody else.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+from typing import TypeVar
+
+from adapters.log.committer import Committer
+from adapters.log.database import Database
+from adapters.log.sqlite import driver
+from adapters.log.submission import Submission
+from codespace_es.ports.fault_points import FaultHook
+from codespace_es.ports.log import StoreUnavailableError
+from codespace_es.vocabulary.limits import GROUP_COMMIT_APPENDS_MAX
+
+_T = TypeVar("_T")
+
+_IDLE_SECONDS = 1.0
+"""Quiet time after which the write-ahead log is folded back into the main file."""
+
+
+class Writer:
+    """Serialises all appends of this process on one log."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        faults: FaultHook,
+        announce: Callable[[Sequence[Submission]], None],
+        on_failure: Callable[[str], None],
+        lock_timeout_seconds: float,
+    ) -> None:
+        """Start the thread.
+
+        Args:
+            database: Where to write. Its closing is the caller's, after `close`.
+            faults: Called at the moments of a transaction.
+            announce: Called from the thread with settled submissions; must call `wake` of each, wherever that is due.
+            on_failure: Called from the thread, at most once, with the reason why nothing can be written any more.
+            lock_timeout_seconds: How long to wait for other processes.
+        """
+        self._committer = Committer(database, faults=faults, lock_timeout_seconds=lock_timeout_seconds)
+        self._announce = announce
+        self._on_failure = on_failure
+        self._queue: SimpleQueue[Submission | None] = SimpleQueue()
+        self._with_large_bodies: deque[Submission] = deque()
+        self._is_closing = False
+        self._has_failed = False
+        self._thread = threading.Thread(target=self._run, name="event-log-writer", daemon=True)
+        self._thread.start()
+
+    @property
+    def failure(self) -> str | None:
+        """Why nothing can be written any more; None while all is well."""
+        return self._committer.failure
+
+    def submit(self, submission: Submission) -> None:
+        """Queue it; it will be settled and announced.
+
+        Raises:
+            StoreUnavailableError: the log is closed or has failed; nothing was stored.
+        """
+        if self._is_closing:
+            msg = "the event log is closed; nothing was stored"
+            raise StoreUnavailableError(msg)
+        if self._committer.failure is not None:
+            raise StoreUnavailableError(f"{self._committer.failure}; nothing was stored")
+        self._queue.put(submission)
+
+    def run_alone(self, change: Callable[[driver.Connection], _T]) -> _T:
+        """Make a change to what isn't an event, in a transaction of its own, in the calling thread.
+
+        Raises:
+            StoreUnavailableError: nothing was changed.
+        """
+        return self._committer.run_alone(change)
+
+    def close(self) -> None:
+        """Finish what is queued and end the thread. May block for as long as the lock is waited for."""
+        self._is_closing = True
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        is_ending = False
+        is_dirty = False
+        while not is_ending or self._with_large_bodies:
+            batch, is_end_seen = self._take(is_waiting=not (is_ending or self._with_large_bodies), is_dirty=is_dirty)
+            is_ending |= is_end_seen
+            if batch:
+                self._commit(batch)
+                is_dirty = True
+            elif self._with_large_bodies:
+                self._store_next_large_body()
+            elif is_dirty:
+                self._committer.checkpoint()
+                is_dirty = False
+            if self._committer.failure is not None and not self._has_failed:
+                self._has_failed = True
+                self._on_failure(self._committer.failure)
+
+    def _take(self, *, is_waiting: bool, is_dirty: bool) -> tuple[list[Submission], bool]:
+        """Return what can be committed now, and whether the end of the queue was met.
+
+        Empty when nothing is queued: at once, or with `is_waiting` after a quiet time when there is something to
+        tidy up.
+        """
+        batch: list[Submission] = []
+        try:
+            submission = self._queue.get(is_waiting, _IDLE_SECONDS if is_dirty else None)
+            while submission is not None:
+                if submission.large_bodies:
+                    self._with_large_bodies.append(submission)
+                else:
+                    batch.append(submission)
+                if len(batch) >= GROUP_COMMIT_APPENDS_MAX:
+                    return batch, False
+                submission = self._queue.get_nowait()
+        except Empty:
+            return batch, False
+        return batch, True
+
+    def _commit(self, batch: list[Submission]) -> None:
+        if self._committer.failure is None:
+            self._committer.commit(batch)
+        else:
+            for submission in batch:
+                submission.refuse(StoreUnavailableError(f"{self._committer.failure}; nothing was stored"))
+        self._announce(batch)
+
+    def _store_next_large_body(self) -> None:
+        """Store one body of the append that waits longest; without any left, the append goes the way of all."""
+        submission = self._with_large_bodies.popleft()
+        try:
+            if self._committer.failure is not None:
+                raise StoreUnavailableError(f"{self._committer.failure}; nothing was stored")
+            self._committer.store_large_body(submission.large_bodies.pop())
+        except StoreUnavailableError as error:
+            submission.refuse(error)
+            self._announce((submission,))
+            return
+        if submission.large_bodies:
+            self._with_large_bodies.appendleft(submission)
+        else:
+            self._commit([submission])
