@@ -1,0 +1,104 @@
+"""One order being carried out, undone or settled: what all steps need, and the steps that all of them share."""
+
+import errno
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from adapters.patch_writer.exchange import Swaps
+from adapters.patch_writer.places import UNREACHABLE_NUMBERS, Place, Places, naming, parent_of, parents_of
+from adapters.patch_writer.sight import finding_of
+from adapters.patch_writer.temps import sweep, temp_name
+from codespace_es.ports.fault_points import FaultHook, FaultPoint
+from codespace_es.ports.patch_writer import PatchOrder
+from codespace_es.vocabulary.event import Digest
+from codespace_es.vocabulary.file_change import FileFinding, PlannedFile
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """An order with its open directories."""
+
+    order: PatchOrder
+    places: Places
+    swaps: Swaps
+    faults: FaultHook
+
+    def temp_of(self, row_number: int) -> bytes:
+        """Return the temporary name of a row."""
+        return temp_name(self.order.operation_id, row_number)
+
+    def place_if_any(self, path: str) -> Place | None:
+        """Return the place of `path`, or None if its directory is gone or can't be reached. Raises OSError."""
+        try:
+            return self.places.of(path)
+        except OSError as error:
+            if isinstance(error, FileNotFoundError) or error.errno in UNREACHABLE_NUMBERS:
+                return None
+            raise
+
+    def image(self, digest: Digest) -> bytes:
+        """Return an image. Raises OSError (ENODATA) when it is gone."""
+        try:
+            return self.order.image(digest)
+        except LookupError:
+            raise OSError(errno.ENODATA, "its stored image is gone") from None
+
+    def inspect(self) -> tuple[FileFinding, ...]:
+        """Return what is at every planned path, in plan order. Raises OSError."""
+        return tuple(finding_of(row, self.places.look_at(row.path)) for row in self.order.plan)
+
+    def sweep(self) -> list[str]:
+        """Remove our temporary files; return the paths beside which one of somebody else's bytes stays.
+
+        Raises:
+            OSError: the first failure, after all rows were tried.
+        """
+        left: list[str] = []
+        failures: list[OSError] = []
+        for number, row in enumerate(self.order.plan):
+            try:
+                place = self.place_if_any(row.path)
+                if place is not None and not sweep(self.order, number, place, self.faults):
+                    left.append(row.path)
+            except OSError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+        return left
+
+    def remove_directories(self, made: Iterable[str]) -> None:
+        """Remove those of `made` (parents first) that are empty, innermost first. Raises OSError."""
+        for path in reversed(list(made)):
+            place = self.place_if_any(path)
+            if place is None:
+                continue
+            self.faults(FaultPoint.DIRECTORY_REMOVE)
+            try:
+                os.rmdir(place.name, dir_fd=place.directory)
+            except OSError as error:
+                # Somebody uses it by now, or it was never made, or is something else: it stays.
+                if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.EBUSY}:
+                    raise
+            else:
+                self.places.forget(path)
+
+    def sync_directories(self, rows: Iterable[PlannedFile], made: Iterable[str]) -> None:
+        """Make the names of `rows`, and of the directories `made`, durable. Raises OSError."""
+        for parent in parents_of([row.path for row in rows] + list(made)):
+            place = self.place_if_any(_anything_in(parent))
+            if place is not None:
+                with naming(parent):
+                    self.faults(FaultPoint.DIRECTORY_SYNC)
+                    sync_directory(place.directory)
+
+
+def sync_directory(directory: int) -> None:
+    """Make the names in a directory durable. Raises OSError."""
+    os.fsync(directory)
+
+
+def _anything_in(parent: str) -> str:
+    path = "_" if parent == "." else f"{parent}/_"
+    assert parent_of(path) == parent
+    return path

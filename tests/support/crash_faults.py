@@ -1,0 +1,92 @@
+"""Fault hooks: record, fail or die at the k-th point; and runs that die in a child process."""
+
+import errno
+import os
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from codespace_es.ports.fault_points import FaultHook, FaultPoint
+
+DIED = 77
+FINISHED = 0
+FAILED = 3
+
+
+@dataclass
+class Recorder:
+    """Remembers every point that was hit."""
+
+    points: list[FaultPoint] = field(default_factory=list)
+
+    def __call__(self, point: FaultPoint) -> None:
+        self.points.append(point)
+
+
+@dataclass
+class FailAt:
+    """Raises an OSError at the k-th hit; at every later one too if it `is_sticky`."""
+
+    k: int
+    number: int = errno.EIO
+    is_sticky: bool = False
+    hits: int = 0
+    points: list[FaultPoint] = field(default_factory=list)
+
+    def __call__(self, point: FaultPoint) -> None:
+        self.hits += 1
+        self.points.append(point)
+        if self.hits == self.k or (self.is_sticky and self.hits > self.k):
+            raise OSError(self.number, os.strerror(self.number))
+
+
+class Death(BaseException):  # noqa: N818 - it stands for the end of the process, which is no error of the code
+    """The end of a process, played in this one."""
+
+
+def die_by_raising(k: int) -> FaultHook:
+    """Return a hook that raises `Death` at the k-th hit."""
+    hits = 0
+
+    def hook(_point: FaultPoint) -> None:
+        nonlocal hits
+        hits += 1
+        if hits == k:
+            raise Death
+
+    return hook
+
+
+def dies_at(k: int, run: Callable[[FaultHook], object]) -> bool:
+    """Run `run` in a child that ends without any clean-up at its k-th fault point; return whether it got there."""
+    child = os.fork()
+    if child == 0:
+        hits = 0
+
+        def hook(_point: FaultPoint) -> None:
+            nonlocal hits
+            hits += 1
+            if hits == k:
+                os._exit(DIED)
+
+        try:
+            run(hook)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(FAILED)
+        os._exit(FINISHED)
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    assert code in {DIED, FINISHED}, code
+    return code == DIED
+
+
+TOTALS: dict[str, int] = {}
+"""What the sweeps ran, printed at the end of the session."""
+HIT_POINTS: set[FaultPoint] = set()
+"""Every point that a sweep died or failed at."""
+
+
+def count(name: str, runs: int) -> None:
+    """Add `runs` to the total called `name`."""
+    TOTALS[name] = TOTALS.get(name, 0) + runs
