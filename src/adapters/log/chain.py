@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from struct import Struct
+from struct import error as StructError
 
 GENESIS = bytes(32)
 """What stands before the first event."""
@@ -54,7 +55,17 @@ def find_breaks(rows: Iterable[RawRow], *, after: int = 0, previous: bytes = GEN
     for position, stream, version, topic, state, stored in rows:
         if position != expected:
             yield Break(expected, f"events {expected} to {position - 1} are missing")
-        elif link(previous, position, stream.encode(), version, topic.encode(), state) != stored:
+        elif _relink(previous, (position, stream, version, topic, state, stored)) != stored:
             yield Break(position, f"{stream}@{version} ({topic}) is not what was appended here")
-        previous = stored
+        # A damaged hash can't begin the next link; genesis gives a second break there, as any wrong hash would.
+        previous = stored if isinstance(stored, bytes) else GENESIS
         expected = position + 1
+
+
+def _relink(previous: bytes, row: RawRow) -> bytes | None:
+    """Return the hash that `row` should have; None where a value isn't even of its kind."""
+    position, stream, version, topic, state, _ = row
+    try:
+        return link(previous, position, stream.encode(), version, topic.encode(), state)
+    except (AttributeError, TypeError, ValueError, StructError):
+        return None
