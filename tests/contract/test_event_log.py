@@ -8,6 +8,11 @@ from typing import Any
 
 import anyio
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters.log.event_log import SqliteEventLog
+from adapters.log.reader import LogReader
 from codespace_es.ports.fault_points import FaultPoint
 from codespace_es.ports.log import (
     Append,
@@ -22,8 +27,6 @@ from codespace_es.ports.log import (
 from codespace_es.vocabulary.event import Caller
 from codespace_es.vocabulary.identifiers import RequestId, StreamId
 from codespace_es.vocabulary.limits import LARGE_BODY_BYTES
-from hypothesis import given
-from hypothesis import strategies as st
 from unit.log.sample_events import (
     CALLER,
     CATALOGUE,
@@ -42,9 +45,6 @@ from unit.log.sample_events import (
     operation,
     started,
 )
-
-from adapters.log.event_log import SqliteEventLog
-from adapters.log.reader import LogReader
 
 pytestmark = pytest.mark.anyio
 

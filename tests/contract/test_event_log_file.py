@@ -11,6 +11,11 @@ from pathlib import Path
 
 import anyio
 import pytest
+from eventsourcing.sqlite import SQLiteApplicationRecorder, SQLiteDatastore
+
+from adapters.log.reader import LogReader
+from adapters.log.rows import Decoder
+from adapters.log.sqlite import driver, guard_version
 from codespace_es.ports.log import (
     Append,
     LogFormatError,
@@ -20,7 +25,6 @@ from codespace_es.ports.log import (
     StoreUnavailableError,
 )
 from codespace_es.vocabulary.identifiers import StreamId
-from eventsourcing.sqlite import SQLiteApplicationRecorder, SQLiteDatastore
 from unit.log.sample_events import (
     CALLER,
     CATALOGUE,
@@ -35,10 +39,6 @@ from unit.log.sample_events import (
     operation,
     started,
 )
-
-from adapters.log.reader import LogReader
-from adapters.log.rows import Decoder
-from adapters.log.sqlite import driver, guard_version
 
 pytestmark = pytest.mark.anyio
 
@@ -151,7 +151,7 @@ async def test_a_tool_reads_while_servers_write(path: Path) -> None:
             body = next(reader.stored_bodies())
             assert reader.read_body(body.stream_id, body.digest) == b"body 1"
             assert reader.compare_open_index(open_rule) == []
-            with pytest.raises(driver.OperationalError, match="readonly|read-only"):
+            with pytest.raises(driver.OperationalError, match=r"readonly|read-only"):
                 reader._connection.execute("INSERT INTO open_items VALUES ('a', 'b', NULL, 'c', 1)")
 
 
@@ -172,7 +172,7 @@ async def test_a_log_in_a_directory_that_cannot_be_written_is_read_in_place(path
     await fill(path)
     for file in path.parent.iterdir():
         file.chmod(0o444)
-    for directory in (path.parent, *[parent for parent in path.parents if parent.is_relative_to(tmp_path.parent.parent)]):
+    for directory in [parent for parent in path.parents if parent.is_relative_to(tmp_path.parent.parent)]:
         directory.chmod(0o755)
     script = ("import os, sys; from pathlib import Path; from unit.log.sample_events import CATALOGUE;"
               "from adapters.log.reader import LogReader; os.setgid(65534); os.setuid(65534);"
@@ -369,8 +369,8 @@ async def test_two_logs_in_one_process_see_each_other(path: Path) -> None:
 async def test_a_long_log_is_verified_from_any_row_on(path: Path) -> None:
     async with make_log(path) as log:
         await log.append(started(), CALLER)
-        await log.append(Append(tuple(
-            NewEvent(StreamId("counter"), version, CounterIncreased(number=version)) for version in range(1, 500))), CALLER)
+        events = (NewEvent(StreamId("counter"), version, CounterIncreased()) for version in range(1, 500))
+        await log.append(Append(tuple(events)), CALLER)
     tamper(path, "UPDATE events SET hash = zeroblob(32) WHERE position = 77")
     with LogReader(path, CATALOGUE) as reader:
         assert [broken.position for broken in reader.find_breaks()] == [77, 78]

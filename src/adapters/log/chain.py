@@ -4,18 +4,17 @@ Shape: SHA-256 over the previous hash, the position as u64, then for each of str
 its length as u32 and its bytes; all integers big-endian. Every length is stated, so no two events share an encoding.
 """
 
+import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
-from struct import Struct
-from struct import error as StructError
 
 GENESIS = bytes(32)
 """What stands before the first event."""
 
-_POSITION_AND_STREAM_LENGTH = Struct(">QI").pack
-_VERSION_AND_TOPIC_LENGTH = Struct(">IQI").pack
-_STATE_LENGTH = Struct(">I").pack
+_POSITION_AND_STREAM_LENGTH = struct.Struct(">QI").pack
+_VERSION_AND_TOPIC_LENGTH = struct.Struct(">IQI").pack
+_STATE_LENGTH = struct.Struct(">I").pack
 
 RawRow = tuple[int, str, int, str, bytes, bytes]
 """Position, stream, version, topic, state, hash: an event as it is stored."""
@@ -55,17 +54,17 @@ def find_breaks(rows: Iterable[RawRow], *, after: int = 0, previous: bytes = GEN
     for position, stream, version, topic, state, stored in rows:
         if position != expected:
             yield Break(expected, f"events {expected} to {position - 1} are missing")
-        elif _relink(previous, (position, stream, version, topic, state, stored)) != stored:
+        elif not _follows(previous, (position, stream, version, topic, state, stored)):
             yield Break(position, f"{stream}@{version} ({topic}) is not what was appended here")
         # A damaged hash can't begin the next link; genesis gives a second break there, as any wrong hash would.
         previous = stored if isinstance(stored, bytes) else GENESIS
         expected = position + 1
 
 
-def _relink(previous: bytes, row: RawRow) -> bytes | None:
-    """Return the hash that `row` should have; None where a value isn't even of its kind."""
-    position, stream, version, topic, state, _ = row
+def _follows(previous: bytes, row: RawRow) -> bool:
+    """Tell whether `row` has the hash that it should have; not if a value isn't even of its kind."""
+    position, stream, version, topic, state, stored = row
     try:
-        return link(previous, position, stream.encode(), version, topic.encode(), state)
-    except (AttributeError, TypeError, ValueError, StructError):
-        return None
+        return link(previous, position, stream.encode(), version, topic.encode(), state) == stored
+    except (AttributeError, TypeError, ValueError, struct.error):
+        return False

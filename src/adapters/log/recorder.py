@@ -82,7 +82,7 @@ class SqliteRecorder(SQLiteApplicationRecorder):
         if submission.positions is None:
             raise OperationalError(str(submission.error)) from submission.error
         first, last = submission.positions
-        return range(first, last + 1) if len(rows) > 1 else [first]
+        return list(range(first, last + 1))
 
     def select_events(
         self, originator_id: UUID | str, *, gt: int | None = None, lte: int | None = None, desc: bool = False,

@@ -1,0 +1,50 @@
+"""Several server processes on one log file: one order, one chain, nothing missed by who follows."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from adapters.log.reader import LogReader
+from unit.log.sample_events import CATALOGUE, make_log
+
+pytestmark = pytest.mark.anyio
+
+WRITERS = 4
+APPENDS = 60
+
+
+def start_writer(path: Path, number: int, count: int) -> subprocess.Popen[str]:
+    root = Path(__file__).parents[2]
+    return subprocess.Popen(
+        [sys.executable, str(root / "tests/unit/log/writer_process.py"), str(path), str(number), str(count)],
+        stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": f"{root}/src"})
+
+
+async def test_processes_that_make_and_write_one_log_share_one_order_and_a_follower_misses_nothing(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "log.db"
+    writers = [start_writer(path, number, APPENDS) for number in range(1, WRITERS + 1)]
+    followed: list[tuple[int, str, int]] = []
+    async with make_log(path) as log:
+        with anyio.fail_after(30):
+            async for event in log.follow():
+                followed.append((event.position, event.stream_id, event.version))
+                if len(followed) == WRITERS * (APPENDS + 1):
+                    break
+        outputs = [writer.communicate(timeout=30)[0] for writer in writers]
+        assert await log.compare_open_index() == []
+
+    assert [writer.returncode for writer in writers] == [0] * WRITERS
+    assert [position for position, _, _ in followed] == list(range(1, WRITERS * (APPENDS + 1) + 1))
+    acknowledged = {(int(position), stream_id, int(version))
+                    for output in outputs for line in output.splitlines() if line.startswith("counter")
+                    for stream_id, version, position in [line.split()]}
+    assert acknowledged == {place for place in followed if place[1].startswith("counter")}
+    with LogReader(path, CATALOGUE) as reader:
+        assert list(reader.find_breaks()) == []
+        assert [(event.position, event.stream_id, event.version) for event in reader.read_log()] == followed
