@@ -1,1 +1,1 @@
-"""Audit: reads the log and can't act on the world. Timeline, one thing's story, verification."""
+"""Audit: reads the log and tells what it says. Nothing here can write an event, a file or a process."""

@@ -1,0 +1,137 @@
+"""The laws over the events of one append, one function a law. Each yields what is wrong, with its place.
+
+Positions, chain, versions, topics and folds are the walk's own (`verify`), stored contents are `bodies`'. A law sees an
+append after it was folded. Source: event catalogue, sections 4 and 6.
+"""
+
+from collections.abc import Callable, Iterator
+
+from codespace_es.aggregates.claim import ClaimTaken
+from codespace_es.aggregates.instance import InstanceRecovered, InstanceStarted, InstanceStopped
+from codespace_es.aggregates.instance import Running as RunningInstance
+from codespace_es.aggregates.operation import Finished, Minted, OperationFinished, OperationMinted, OperationReverted
+from codespace_es.aggregates.store import STORE_FORMAT, StoreCopied, StoreCreated
+from codespace_es.aggregates.workspace import WorkspaceBound
+from codespace_es.vocabulary.identifiers import claim_stream, workspace_key
+from replay.finding import Breach, Law
+from replay.memory import Memory, Seen, SeenAppend
+
+AppendLaw = Callable[[SeenAppend, Memory], Iterator[Breach]]
+
+
+def store_begins_the_log(append: SeenAppend, _memory: Memory) -> Iterator[Breach]:
+    """The first event, and no other, is `store.created`, in a known format; a copy names the place it goes on from."""
+    for seen in append.events:
+        position, event = seen.recorded.position, seen.recorded.event
+        if isinstance(event, StoreCreated) != (position == 1):
+            yield _breach(Law.STORE, seen, "a log begins with store.created, and with it alone")
+        if isinstance(event, StoreCreated) and event.format > STORE_FORMAT:
+            yield _breach(Law.STORE, seen, f"format {event.format} is newer than {STORE_FORMAT}")
+        if isinstance(event, StoreCopied) and event.from_position != position - 1:
+            yield _breach(Law.STORE, seen, f"it goes on from {event.from_position}, not from {position - 1}")
+
+
+def only_a_running_instance_writes(append: SeenAppend, memory: Memory) -> Iterator[Breach]:
+    """An append is made by an instance that has started and has neither stopped nor been recovered (law 9)."""
+    writer: str = append.envelope.instance_id
+    own = [seen for seen in append.events if seen.stream_id == writer]
+    is_running = memory.is_running(writer)
+    if own:
+        is_running = isinstance(own[0].before, RunningInstance) or isinstance(own[0].recorded.event, InstanceStarted)
+    for seen in append.events:
+        if not is_running:
+            yield _breach(Law.INSTANCE, seen, f"it was written by {writer}, which wasn't running")
+        if seen in own:
+            is_running = not isinstance(seen.recorded.event, InstanceStopped | InstanceRecovered)
+            if isinstance(seen.recorded.event, InstanceRecovered):
+                yield _breach(Law.INSTANCE, seen, "it is said to have found itself dead")
+
+
+def a_workspace_is_on_record(append: SeenAppend, memory: Memory) -> Iterator[Breach]:
+    """A workspace's stream is named by its directory, which is on record before anything in it is to be changed."""
+    for seen in append.events:
+        match seen.recorded.event:
+            case WorkspaceBound(machine_id=machine_id, root=root):
+                if seen.stream_id != str(workspace_key(machine_id, root)):
+                    yield _breach(Law.WORKSPACE, seen, f"the key of {root} is {workspace_key(machine_id, root)}")
+            case OperationMinted(check_only=False, plan=plan, workspace_key=key) if plan:
+                if not memory.is_bound(key) and key not in memory.damaged:
+                    yield _breach(Law.WORKSPACE, seen, f"the directory of {key} isn't on record")
+            case _:
+                pass
+
+
+def a_claim_has_its_holder(append: SeenAppend, _memory: Memory) -> Iterator[Breach]:
+    """A claim and the beginning of its holder stand in one append, with one fingerprint (law 4)."""
+    if not append.is_whole:
+        return
+    begun = {seen.stream_id: seen for seen in append.events if seen.recorded.version == 1}
+    for seen in append.events:
+        event = seen.recorded.event
+        if isinstance(event, ClaimTaken) and event.holder_id not in begun:
+            yield _breach(Law.CLAIM, seen, f"its holder {event.holder_id} doesn't begin in the same append")
+        if isinstance(event, OperationMinted) and event.operation_key is not None:
+            claim = begun.get(claim_stream("operation_key", event.operation_key))
+            taken = claim.recorded.event if claim is not None else None
+            if not isinstance(taken, ClaimTaken) or str(taken.holder_id) != seen.stream_id:
+                yield _breach(Law.CLAIM, seen, "its operation key isn't claimed in the same append")
+            elif taken.fingerprint != event.fingerprint:
+                yield _breach(Law.CLAIM, seen, "its fingerprint isn't that of its claim")
+
+
+def an_end_fits_its_beginning(append: SeenAppend, _memory: Memory) -> Iterator[Breach]:
+    """A refusal has a fault and no result, every other end has a result; a preview is never written (law 2)."""
+    for seen in append.events:
+        event = seen.recorded.event
+        if not isinstance(event, OperationFinished) or not isinstance(seen.before, Minted):
+            continue
+        minted = seen.before.minted
+        is_refusal = event.status == "rejected"
+        if (event.result is None) != is_refusal:
+            yield _breach(Law.OPERATION, seen, f"it is {event.status} {'with' if is_refusal else 'without'} a result")
+        if is_refusal and event.fault is None:
+            yield _breach(Law.OPERATION, seen, "it is rejected without a fault")
+        if event.status == "applied" and event.fault is not None:
+            yield _breach(Law.OPERATION, seen, "it is applied with a fault")
+        if not is_refusal and (event.status == "checked") != minted.check_only:
+            kind = "a preview" if minted.check_only else "a patch"
+            yield _breach(Law.OPERATION, seen, f"it is {event.status}, but was minted as {kind}")
+
+
+def an_undo_marks_what_it_undid(append: SeenAppend, _memory: Memory) -> Iterator[Breach]:
+    """An undo that was applied and the mark on what it undid stand in one append."""
+    if not append.is_whole:
+        return
+    undone: dict[str, str] = {
+        seen.recorded.event.by: seen.stream_id
+        for seen in append.events if isinstance(seen.recorded.event, OperationReverted)
+    }
+    applied: dict[str, str | None] = {
+        seen.stream_id: seen.after.minted.reverts
+        for seen in append.events
+        if isinstance(seen.recorded.event, OperationFinished) and isinstance(seen.after, Finished)
+        and seen.recorded.event.status == "applied"
+    }
+    for seen in append.events:
+        event, stream_id = seen.recorded.event, seen.stream_id
+        if isinstance(event, OperationReverted) and applied.get(event.by) != stream_id:
+            yield _breach(Law.OPERATION, seen, f"{event.by} isn't applied in the same append as its undo")
+        target = applied.get(stream_id) if isinstance(event, OperationFinished) else None
+        if target is not None and undone.get(stream_id) != target:
+            yield _breach(Law.OPERATION, seen, f"{target}, which it undoes, isn't marked in the same append")
+
+
+LAWS: tuple[AppendLaw, ...] = (
+    store_begins_the_log,
+    only_a_running_instance_writes,
+    a_workspace_is_on_record,
+    a_claim_has_its_holder,
+    an_end_fits_its_beginning,
+    an_undo_marks_what_it_undid,
+)
+
+
+def _breach(law: Law, seen: Seen, problem: str) -> Breach:
+    recorded = seen.recorded
+    text = f"{recorded.stream_id}@{recorded.version} ({recorded.topic}): {problem}."
+    return Breach(law, recorded.position, recorded.stream_id, text)

@@ -1,0 +1,166 @@
+"""What an audit remembers while it walks through a log: the streams that are open, and little else.
+
+A stream that is over is forgotten; when one more event of it comes, its past is read again. So memory grows with what
+is open at a time, never with the log. Streams that are damaged are set aside: what can't be folded isn't judged.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from codespace_es.aggregates.claim import CLAIM
+from codespace_es.aggregates.instance import INSTANCE
+from codespace_es.aggregates.instance import Running as RunningInstance
+from codespace_es.aggregates.operation import OPERATION
+from codespace_es.aggregates.store import STORE
+from codespace_es.aggregates.workspace import WORKSPACE, Bound
+from codespace_es.open_index import open_change
+from codespace_es.ports.log import OpenItem, StoreUnavailableError, UnknownTopicError
+from codespace_es.vocabulary.decider import Decider
+from codespace_es.vocabulary.event import Envelope, RecordedEvent
+from codespace_es.vocabulary.identifiers import StreamId
+from replay.finding import Findings, Law
+from replay.source import LogSource
+
+DECIDERS: Mapping[str, Decider[Any, Any]] = MappingProxyType({
+    "store": STORE,
+    "inst": INSTANCE,
+    "wsp": WORKSPACE,
+    "claim": CLAIM,
+    "op": OPERATION,
+})
+"""How the streams of each kind are folded, by what stands before the first `-` of their name."""
+
+_NEVER_OVER = ("store", "wsp-")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One event, and the states of its stream on either side of it."""
+
+    recorded: RecordedEvent
+    before: object
+    after: object
+
+    @property
+    def stream_id(self) -> str:
+        """The stream's name, to be compared with the ids that events hold."""
+        return self.recorded.stream_id
+
+
+@dataclass(frozen=True, slots=True)
+class SeenAppend:
+    """The events of one transaction, in order, as far as they could be read and folded."""
+
+    envelope: Envelope
+    events: tuple[Seen, ...]
+    is_whole: bool
+    """False: damage in it or right beside it; laws that need all of its events can't be applied."""
+
+
+class Memory:
+    """Folds a log event by event, and knows at each moment what is open."""
+
+    def __init__(self, source: LogSource, findings: Findings) -> None:
+        self._source = source
+        self._findings = findings
+        self._states: dict[StreamId, tuple[int, object]] = {}
+        self.open: dict[tuple[str, str], OpenItem] = {}
+        """The open index as the fold has it, by stream and kind."""
+        self.damaged: set[str] = set()
+        """Streams that can't be folded any further."""
+
+    def state(self, stream_id: str) -> object | None:
+        """Return the state of a stream that is open, or of the store or a workspace; None of any other."""
+        known = self._states.get(StreamId(stream_id))
+        return None if known is None else known[1]
+
+    def is_running(self, instance_id: str) -> bool:
+        """Return whether the server's own stream says that it runs."""
+        return isinstance(self.state(instance_id), RunningInstance)
+
+    def is_bound(self, workspace_key: str) -> bool:
+        """Return whether the directory of a workspace is on record."""
+        return isinstance(self.state(workspace_key), Bound)
+
+    def set_aside(self, stream_id: str) -> None:
+        """Judge a stream no more."""
+        self.damaged.add(stream_id)
+        self._states.pop(StreamId(stream_id), None)
+
+    def fold(self, recorded: RecordedEvent, envelope: Envelope) -> Seen | None:
+        """Fold one event into its stream; None, with the breach noted, if it can't follow."""
+        stream_id = recorded.stream_id
+        if stream_id in self.damaged:
+            return None
+        decider = DECIDERS.get(stream_id.partition("-")[0])
+        if decider is None:
+            self._breach(Law.FOLDS, recorded, "no kind of stream is named like this")
+            return None
+        known = self._recall(recorded, decider)
+        if known is None:
+            return None
+        version, before = known
+        if recorded.version != version + 1:
+            self._breach(Law.VERSIONS, recorded, f"version {recorded.version} follows version {version}")
+            return None
+        try:
+            after = decider.evolve(before, recorded.event)
+        except AssertionError as refusal:
+            self._breach(Law.FOLDS, recorded, str(refusal))
+            return None
+        self._states[stream_id] = (recorded.version, after)
+        self._index(recorded, envelope)
+        return Seen(recorded, before, after)
+
+    def forget(self, append: SeenAppend) -> None:
+        """Let go of those streams of `append` that are over."""
+        for seen in append.events:
+            stream_id = seen.recorded.stream_id
+            kind = _INDEX_KINDS.get(stream_id.partition("-")[0])
+            if not stream_id.startswith(_NEVER_OVER) and (stream_id, kind) not in self.open:
+                self._states.pop(stream_id, None)
+
+    def _recall(self, recorded: RecordedEvent, decider: Decider[Any, Any]) -> tuple[int, object] | None:
+        """Return version and state of the stream before `recorded`, read again if it was forgotten."""
+        known = self._states.get(recorded.stream_id)
+        if known is not None:
+            return known
+        if recorded.version == 1:
+            return 0, decider.initial_state
+        try:
+            past = [each for each in self._source.read_stream(recorded.stream_id) if each.position < recorded.position]
+            return (past[-1].version if past else 0), decider.fold_recorded(past)
+        except (UnknownTopicError, StoreUnavailableError, AssertionError):
+            # Something before or after is damaged; the walk itself names it where it stands.
+            self.set_aside(recorded.stream_id)
+            return None
+
+    def _index(self, recorded: RecordedEvent, envelope: Envelope) -> None:
+        stream_id = recorded.stream_id
+        change = open_change(stream_id, recorded.event)
+        if change is None:
+            return
+        if change.closes:
+            for kind in _INDEX_KINDS.values():
+                self.open.pop((stream_id, kind), None)
+        for opened, workspace_key in change.opens:
+            item = OpenItem(stream_id, opened, workspace_key, envelope.instance_id, recorded.position)
+            self.open.setdefault((stream_id, opened), item)
+
+    def _breach(self, law: Law, recorded: RecordedEvent, problem: str) -> None:
+        text = f"{recorded.stream_id}@{recorded.version} ({recorded.topic}): {problem}."
+        self._findings.add(law, recorded.position, recorded.stream_id, text)
+        self.set_aside(recorded.stream_id)
+
+
+_INDEX_KINDS: Mapping[str, str] = MappingProxyType({
+    "inst": "instance",
+    "op": "operation",
+    "appr": "approval",
+    "proc": "process",
+    "pend": "pending",
+    "steer": "steering",
+})
+"""Kind of row in the open index, by what stands before the first `-` of a stream's name."""

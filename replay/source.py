@@ -1,0 +1,43 @@
+"""What an audit needs of a log: reads only. `adapters.log.reader.LogReader` has this shape; so has any stored log."""
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from codespace_es.ports.log import OpenItem
+from codespace_es.vocabulary.event import Digest, RecordedEvent
+from codespace_es.vocabulary.identifiers import StreamId
+
+RawRow = tuple[int, str, int, str, bytes, bytes]
+"""Position, stream, version, topic, state, hash: an event as it is stored."""
+
+
+class LogSource(Protocol):
+    """A log that can be read and not written; for one thread at a time.
+
+    Guarantee: reads made while an iterator is begun and not exhausted see the log as of the iterator's beginning.
+    Every read may raise `StoreUnavailableError`; those that decode may raise `UnknownTopicError`.
+    """
+
+    def head(self) -> tuple[int, bytes]:
+        """Return position and hash of the newest event; (0, 32 zero bytes) in an empty log."""
+        ...
+
+    def raw_rows(self, *, after: int = 0) -> Iterator[RawRow]:
+        """Yield the events with position > `after` as they are stored, in order of position."""
+        ...
+
+    def read_log(self, *, after: int = 0) -> Iterator[RecordedEvent]:
+        """Yield the events with position > `after`, in order of position."""
+        ...
+
+    def read_stream(self, stream_id: StreamId) -> Sequence[RecordedEvent]:
+        """Return all events of a stream in order; empty if there is none."""
+        ...
+
+    def read_body(self, stream_id: StreamId, digest: Digest) -> bytes | None:
+        """Return the bytes stored for this stream under `digest`, None if there are none."""
+        ...
+
+    def open_items(self) -> Sequence[OpenItem]:
+        """Return the rows of the open index, oldest first."""
+        ...
