@@ -7,14 +7,16 @@ from collections.abc import Mapping
 
 from codespace_es import policy
 from codespace_es.aggregates.claim import CLAIM, ClaimState, Taken, is_repeat
-from codespace_es.aggregates.operation import OPERATION, Finished, Minted, Reverted, Unminted
+from codespace_es.aggregates.operation import OPERATION, Finished, Minted, OperationFinished, Reverted, Unminted
 from codespace_es.ports.locks import Held
 from codespace_es.ports.log import EventLog
 from codespace_es.ports.world import World
 from codespace_es.vocabulary import limits
+from codespace_es.vocabulary.answer import Notice
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller, Digest
-from codespace_es.vocabulary.identifiers import OperationId, StreamId, claim_stream
+from codespace_es.vocabulary.identifiers import StreamId, claim_stream
+from codespace_es.vocabulary.patch_result import PatchResult
 from codespace_es.vocabulary.workspace import Workspace
 
 
@@ -55,11 +57,17 @@ async def read_key(log: EventLog, operation_key: str) -> ClaimState:
     return CLAIM.fold_recorded(await log.read_stream(claim_stream("operation_key", operation_key)))
 
 
-async def find_holder(log: EventLog, operation_key: str | None, fingerprint: Digest) -> OperationId | None:
-    """Return the operation that this request repeats, None if it is new.
+async def find_replay(
+    log: EventLog, operation_key: str | None, fingerprint: Digest, *, work_id: str | None, is_leased: bool
+) -> PatchResult | None:
+    """Return the stored answer of the operation that a request repeats; None if it has to run, or to wait its turn.
+
+    A finished key is answered without a lease, since that changes nothing. One that isn't finished is in somebody's
+    hands: it waits for the lease, and with the lease it was settled just now, or its outcome isn't established.
 
     Raises:
-        CodespaceError: OPERATION_KEY_CONFLICT if the key belongs to another request, or to another kind of one.
+        CodespaceError: the stored refusal again, with its `operation_id`; or OPERATION_KEY_CONFLICT if the key belongs
+            to another request.
     """
     if operation_key is None:
         return None
@@ -72,7 +80,28 @@ async def find_holder(log: EventLog, operation_key: str | None, fingerprint: Dig
             f"operation_key {operation_key[:100]!r} was used for another request.",
             detail={"field": "operation_key"},
         )
-    return OperationId(claim.holder_id)
+    state = await read_operation(log, claim.holder_id)
+    if isinstance(state, Minted):
+        if not is_leased:
+            return None
+        return PatchResult(status="unknown", operation_id=claim.holder_id, replayed=True, work_id=work_id)
+    return await _stored_answer(log, claim.holder_id, state.finished, work_id)
+
+
+async def _stored_answer(
+    log: EventLog, operation_id: str, finished: OperationFinished, work_id: str | None
+) -> PatchResult:
+    """Return the answer that was given. Raises the error that was given."""
+    if finished.result is None:
+        assert finished.fault is not None, "an end is a result or a fault"
+        raise finished.fault.to_error().with_detail(operation_id=operation_id)
+    stored = await log.read_body(StreamId(operation_id), finished.result.digest)
+    if stored is not None:
+        return PatchResult.from_stored(stored, work_id=work_id)
+    pruned = Notice(kind="result_pruned", message="The stored answer was pruned: operation_status says what is left.")
+    return PatchResult(
+        status=finished.status, operation_id=operation_id, replayed=True, work_id=work_id, warnings=(pruned,)
+    )
 
 
 async def read_operation(log: EventLog, operation_id: str) -> Minted | Finished | Reverted:

@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 
 import anyio
 from anyio.abc import TaskGroup
-from anyio.streams.memory import MemoryObjectReceiveStream
 
 from codespace_es.aggregates.instance import (
     INSTANCE,
@@ -28,7 +27,6 @@ from codespace_es.vocabulary.event import Caller
 from codespace_es.vocabulary.identifiers import STORE_STREAM, RequestId, StreamId
 
 _REFUSALS_WAITING_MAX = 1_000
-_REFUSALS_AN_APPEND_MAX = 100
 
 
 class InstanceLife:
@@ -77,31 +75,15 @@ class InstanceLife:
             await self._world.log.append(Append(events), self._caller)
 
     async def keep_record(self) -> None:
-        """Append refusals as they come, those that wait together in one append, until the sender is closed."""
+        """Append refusals as they come, until no more are taken."""
         async with self._receive:
             async for refused, caller in self._receive:
-                batch = [refused, *self._waiting(self._receive)]
-                events = tuple(
-                    NewEvent(StreamId(self._world.instance_id), self._version + number, event)
-                    for number, event in enumerate(batch, start=1)
-                )
+                event = NewEvent(StreamId(self._world.instance_id), self._version + 1, refused)
                 try:
-                    await self._world.log.append(Append(events), caller)
+                    await self._world.log.append(Append((event,)), caller)
                 except StoreUnavailableError:
                     continue  # a trace is lost with the log that would have kept it; the refusal was answered
-                self._version += len(events)
-
-    @staticmethod
-    def _waiting(
-        receive: MemoryObjectReceiveStream[tuple[InstanceCallRefused, Caller]],
-    ) -> list[InstanceCallRefused]:
-        waiting: list[InstanceCallRefused] = []
-        while len(waiting) < _REFUSALS_AN_APPEND_MAX:
-            try:
-                waiting.append(receive.receive_nowait()[0])
-            except (anyio.WouldBlock, anyio.EndOfStream):
-                break
-        return waiting
+                self._version += 1
 
     def close_record(self) -> None:
         """Take no more refusals; what waits is still appended."""

@@ -3,6 +3,7 @@
 In order: expected versions, by path; the format; every hunk's place; the files' rules. Source: contract B1.6, B3, A3.
 """
 
+from dataclasses import asdict
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
@@ -127,8 +128,7 @@ def _plan(world: World, workspace: Workspace, files: WorkspaceFiles, text: str) 
         made_directories=plan.made_directories,
         files=plan.file_order,
         summaries=plan.summaries,
-        summary=plan.summary,
         diff=plan.diff,
         is_diff_truncated=plan.is_diff_truncated,
-        notices=tuple(Notice(**vars(warning)) for warning in plan.warnings),
+        notices=tuple(Notice(**asdict(warning)) for warning in plan.warnings),
     )

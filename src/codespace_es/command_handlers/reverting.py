@@ -15,12 +15,12 @@ from codespace_es.aggregates.operation import OperationMinted, require_revertibl
 from codespace_es.command_handlers.writing import PatchRequest, PreparedPatch, write_patch
 from codespace_es.ports.files import WorkspaceFiles
 from codespace_es.ports.world import World
-from codespace_es.v4a.revert import invert_plan, tell_difference
+from codespace_es.v4a.diff import DiffWriter, file_diff
 from codespace_es.vocabulary import limits
 from codespace_es.vocabulary.answer import Command
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import ABSENT, Caller
-from codespace_es.vocabulary.file_change import PlannedFile
+from codespace_es.vocabulary.file_change import ChangeKind, PlannedFile
 from codespace_es.vocabulary.fingerprint import fingerprint
 from codespace_es.vocabulary.identifiers import OperationId, StreamId
 from codespace_es.vocabulary.patch_result import PatchResult
@@ -98,18 +98,36 @@ def _prepare(world: World, workspace: Workspace, undone_id: OperationId) -> Prep
     made = dict.fromkeys(
         directory for row in plan if row.after != ABSENT for directory in files.missing_directories(row.path)
     )
-    told = tell_difference(plan, images)
+    writer = DiffWriter()
+    summaries = {}
+    for row in plan:
+        if row.kind == "delete" and any(other.moved_from == row.path for other in plan):
+            continue
+        difference = file_diff(
+            row.moved_from or (None if row.before == ABSENT else row.path),
+            None if row.after == ABSENT else row.path,
+            images.get(_source_version(row, plan), b""),
+            images.get(row.after, b""),
+        )
+        writer.write(difference)
+        summaries[row.path] = difference.summary
     return PreparedPatch(
         plan=plan,
         images=images,
         made_directories=tuple(made),
         removed_directories=tuple(reversed(undone.made_directories)),
         files=tuple(row.path for row in plan),
-        summaries=told.summaries,
-        summary=told.summary,
-        diff=told.diff,
-        is_diff_truncated=told.is_truncated,
+        summaries=summaries,
+        diff=writer.text,
+        is_diff_truncated=writer.is_truncated,
     )
+
+
+def _source_version(row: PlannedFile, plan: Sequence[PlannedFile]) -> str:
+    """Return the version that a row's new content is to be compared with: its own before, or the moved file's."""
+    if row.moved_from is None:
+        return row.before
+    return next(other.before for other in plan if other.path == row.moved_from)
 
 
 def _is_as_left(files: WorkspaceFiles, planned: PlannedFile) -> bool:
@@ -142,3 +160,34 @@ async def _later_operations(world: World, undone_id: OperationId, undone: Operat
         if isinstance(event, OperationMinted) and event.workspace_key == undone.workspace_key and not event.check_only:
             later.update((planned.path, recorded.stream_id) for planned in event.plan)
     return later
+
+
+def invert_plan(plan: Sequence[PlannedFile]) -> tuple[PlannedFile, ...]:
+    """Return the plan that undoes `plan`: every row the other way round, last row first.
+
+    A move comes out as a move back. Inverting twice gives the first plan again, but for the order of kinds that only
+    say how a file came about.
+    """
+    moved_to = {row.moved_from: row.path for row in plan if row.moved_from is not None and row.before == ABSENT}
+    return tuple(_inverted(row, moved_to.get(row.path)) for row in reversed(plan))
+
+
+def _inverted(row: PlannedFile, moved_to: str | None) -> PlannedFile:
+    kind: ChangeKind
+    if row.before == ABSENT:
+        kind = "delete"
+    elif row.after != ABSENT:
+        kind = "update"
+    else:
+        kind = "add" if moved_to is None else "move"
+    return PlannedFile(
+        path=row.path,
+        kind=kind,
+        moved_from=moved_to if kind == "move" else None,
+        before=row.after,
+        after=row.before,
+        before_bytes=row.after_bytes,
+        after_bytes=row.before_bytes,
+        mode=row.before_mode,
+        before_mode=row.mode,
+    )

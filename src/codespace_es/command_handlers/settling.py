@@ -10,31 +10,22 @@ from collections.abc import Sequence
 from contextlib import suppress
 from itertools import groupby
 
-from anyio import from_thread, sleep, to_thread
+from anyio import sleep, to_thread
 
 from codespace_es.admission import take_lease
 from codespace_es.aggregates.instance import INSTANCE, InstanceRecovered, RecoverInstance
-from codespace_es.aggregates.operation import (
-    OPERATION,
-    FinishOperation,
-    MarkReverted,
-    Minted,
-    OperationFinished,
-    OperationMinted,
-)
+from codespace_es.aggregates.operation import OPERATION, Minted
 from codespace_es.aggregates.workspace import WORKSPACE, Bound
+from codespace_es.command_handlers.ending import as_recovery, close_operation, unsettled
 from codespace_es.folding import fold
 from codespace_es.ports.fault_points import FaultPoint
 from codespace_es.ports.locks import Held
-from codespace_es.ports.log import Append, NewBody, OpenItem
-from codespace_es.ports.patch_writer import PatchOrder, SettleImpossibleError, WriteOutcome
+from codespace_es.ports.log import Append, OpenItem
 from codespace_es.ports.world import World
-from codespace_es.projections.operation_status import changes_told
 from codespace_es.vocabulary import limits
-from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
-from codespace_es.vocabulary.event import Caller, Digest
-from codespace_es.vocabulary.identifiers import InstanceId, OperationId, StreamId
-from codespace_es.vocabulary.patch_result import PatchResult, ResultError
+from codespace_es.vocabulary.errors import CodespaceError
+from codespace_es.vocabulary.event import Caller
+from codespace_es.vocabulary.identifiers import InstanceId, OperationId
 from codespace_es.vocabulary.workspace import Workspace
 
 _OTHER_RECOVERER_SECONDS = 2.0
@@ -58,7 +49,7 @@ async def settle_workspace(world: World, workspace: Workspace, caller: Caller) -
             continue
         proof_of_death = await _take_dead(world, instance_id)
         if proof_of_death is None:
-            raise _unsettled(operations[0], workspace, f"its server {instance_id} lives")
+            raise unsettled(operations[0], workspace, f"its server {instance_id} lives")
         try:
             world.faults(FaultPoint.SETTLE_LOCKED)
             closed = await _close_all(world, operations, workspace, caller)
@@ -115,14 +106,6 @@ async def _take_dead(world: World, instance_id: InstanceId) -> Held | None:
         await sleep(limits.LEASE_POLL_MS_MAX / 1000)
 
 
-def _unsettled(operation_id: OperationId, workspace: Workspace, reason: str) -> CodespaceError:
-    return CodespaceError(
-        ErrorCode.WORKSPACE_BUSY,
-        f"Operation {operation_id} in workspace {workspace.workspace_id!r} has to be settled first: {reason}.",
-        detail={"operation_id": operation_id},
-    )
-
-
 async def _is_recorded_directory(world: World, workspace: Workspace) -> bool:
     """Return whether the root is the very directory that was on record when its items were minted."""
     bound = (await fold(world.log, WORKSPACE, workspace.key)).state
@@ -150,72 +133,6 @@ async def _close_all(
     return closed
 
 
-async def close_operation(
-    world: World, operation_id: OperationId, minted: OperationMinted, workspace: Workspace, caller: Caller
-) -> None:
-    """Bring the files of a minted operation to one side or the other, then append what the disk says.
-
-    Raises:
-        CodespaceError: WORKSPACE_BUSY if the files can't be brought back now; it stays open, to be tried again.
-    """
-    images: dict[Digest, bytes] = {}
-
-    def image(digest: Digest) -> bytes:
-        if digest not in images:
-            content = from_thread.run(world.log.read_body, StreamId(operation_id), digest)
-            if content is None:
-                raise LookupError(f"The image {digest} was pruned.")
-            images[digest] = content
-        return images[digest]
-
-    order = PatchOrder(
-        operation_id=operation_id,
-        root=workspace.root,
-        plan=minted.plan,
-        made_directories=minted.made_directories,
-        removed_directories=minted.removed_directories,
-        image=image,
-    )
-    try:
-        outcome = await to_thread.run_sync(world.patch_writer.settle, order)
-        world.faults(FaultPoint.SETTLE_FILES_DONE)
-        await _append_recovered(world, operation_id, minted, outcome, caller)
-        world.faults(FaultPoint.SETTLE_CLOSED)
-    except SettleImpossibleError as error:
-        raise _unsettled(operation_id, workspace, str(error)) from error
-
-
-async def _append_recovered(
-    world: World, operation_id: OperationId, minted: OperationMinted, outcome: WriteOutcome, caller: Caller
-) -> None:
-    """Append the end of a settled operation, with the answer that a repeat of its request will get."""
-    is_clear = outcome.status in ("applied", "failed_rolled_back")
-    finished = OperationFinished(
-        status=outcome.status,
-        reason="recovered" if is_clear else "unknown",
-        fault=outcome.fault,
-        findings=() if outcome.status == "applied" else outcome.findings,
-        is_swap_atomic=outcome.is_swap_atomic,
-    )
-    fault = outcome.fault
-    result = PatchResult(
-        status=outcome.status,
-        operation_id=operation_id,
-        reason=finished.reason,
-        files=tuple(planned.path for planned in minted.plan),
-        changes=changes_told(minted, finished),
-        error=ResultError(code=fault.code.value, message=fault.message) if fault else None,
-        findings=finished.findings,
-        reverts=minted.reverts,
-    )
-    stored = NewBody(StreamId(operation_id), "result", result.to_stored())
-    finished = finished.model_copy(update={"result": stored.body})
-    events = (await fold(world.log, OPERATION, operation_id)).decide(FinishOperation(finished))
-    if minted.reverts is not None and outcome.status == "applied":
-        events += (await fold(world.log, OPERATION, minted.reverts)).decide(MarkReverted(operation_id))
-    await world.log.append(Append(events, bodies=(stored,)), _as_recovery(caller))
-
-
 async def _recover_instance(world: World, instance_id: InstanceId, closed: int, caller: Caller) -> None:
     """Close the stream of a dead instance that has nothing open any more. Its lock is in hand."""
     items = await world.log.open_items(instance_id=instance_id)
@@ -224,9 +141,5 @@ async def _recover_instance(world: World, instance_id: InstanceId, closed: int, 
     recovered = InstanceRecovered(operations_closed=closed, processes_closed=0, resolves_closed=0)
     events = (await fold(world.log, INSTANCE, instance_id)).decide(RecoverInstance(recovered))
     if events:
-        await world.log.append(Append(events), _as_recovery(caller))
+        await world.log.append(Append(events), as_recovery(caller))
         world.faults(FaultPoint.INSTANCE_RECOVERED)
-
-
-def _as_recovery(caller: Caller) -> Caller:
-    return Caller("recovery", caller.request_id, caller.client)

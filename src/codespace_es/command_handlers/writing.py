@@ -14,21 +14,19 @@ from dataclasses import dataclass, field
 
 from anyio import to_thread
 
-from codespace_es.admission import find_holder, read_operation, take_lease
+from codespace_es.admission import find_replay, take_lease
 from codespace_es.aggregates.claim import CLAIM, TakeClaim
 from codespace_es.aggregates.operation import (
     OPERATION,
-    FinishOperation,
-    MarkReverted,
     MintFinishedOperation,
     MintOperation,
     OperationFinished,
     OperationMinted,
     OperationSource,
 )
-from codespace_es.aggregates.operation import Minted as MintedState
 from codespace_es.aggregates.workspace import WORKSPACE, BindWorkspace, WorkspaceBound
-from codespace_es.command_handlers.settling import close_operation, settle_workspace
+from codespace_es.command_handlers.ending import append_end, close_operation
+from codespace_es.command_handlers.settling import settle_workspace
 from codespace_es.folding import fold, fresh
 from codespace_es.ports.fault_points import FaultPoint
 from codespace_es.ports.log import Append, NewBody, NewEvent, StoreUnavailableError, VersionConflictError
@@ -54,7 +52,6 @@ class PreparedPatch:
     files: tuple[str, ...] = ()
     summaries: Mapping[str, str] = field(default_factory=dict)
     """`+n -m` by path."""
-    summary: str | None = None
     diff: str | None = None
     is_diff_truncated: bool = False
     notices: tuple[Notice, ...] = ()
@@ -84,7 +81,7 @@ async def write_patch(world: World, request: PatchRequest, caller: Caller) -> Pa
         CodespaceError: OPERATION_KEY_CONFLICT, WORKSPACE_BUSY, RESOURCE_QUEUE_FULL, and with `operation_id` in the
             detail every refusal of planning.
     """
-    replay = await _find_replay(world, request)
+    replay = await _replay(world, request)
     if replay is not None:
         return replay
     lease = await take_lease(world, request.workspace, caller)
@@ -100,223 +97,179 @@ async def write_patch(world: World, request: PatchRequest, caller: Caller) -> Pa
     return await world.effects.run(carry_out)
 
 
+async def _replay(world: World, request: PatchRequest, *, is_leased: bool = False) -> PatchResult | None:
+    return await find_replay(
+        world.log, request.operation_key, request.fingerprint, work_id=request.work_id, is_leased=is_leased
+    )
+
+
 async def _carry_out(world: World, request: PatchRequest, caller: Caller) -> PatchResult:
-    """Plan, mint, write, finish; decide again whenever another server was quicker."""
+    """Try until the decision stands: another server that took the key first makes this one a replay."""
     while True:
-        replay = await _find_replay(world, request, is_leased=True)
+        replay = await _replay(world, request, is_leased=True)
         if replay is not None:
             return replay
-        operation_id = OperationId(f"op-{world.ids.uuid()}")
+        attempt = _Attempt(world, request, OperationId(f"op-{world.ids.uuid()}"), caller)
+        result = await attempt.make()
+        if result is not None:
+            return result.model_copy(update={"work_id": request.work_id})
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One try of a request under one operation id. None as an outcome: somebody was quicker, decide again."""
+
+    world: World
+    request: PatchRequest
+    operation_id: OperationId
+    caller: Caller
+
+    async def make(self) -> PatchResult | None:
+        """Plan, then refuse, preview or write. Raises the refusal of planning, with the operation's id."""
         try:
-            prepared = await to_thread.run_sync(request.prepare)
+            prepared = await to_thread.run_sync(self.request.prepare)
         except CodespaceError as refusal:
-            if await _record_refusal(world, request, operation_id, refusal, caller):
-                raise refusal.with_detail(operation_id=operation_id) from refusal
-            continue
-        world.faults(FaultPoint.PATCH_PLANNED)
-        if request.check_only:
-            result = _told(request, operation_id, prepared, "checked")
-            if await _record_check(world, request, operation_id, prepared, result, caller):
-                return result.model_copy(update={"work_id": request.work_id})
-            continue
-        minted = await _mint(world, request, operation_id, prepared, caller)
-        if minted is not None:
-            return await _act(world, request, operation_id, prepared, minted, caller)
-
-
-async def _find_replay(world: World, request: PatchRequest, *, is_leased: bool = False) -> PatchResult | None:
-    """Return the stored answer of the operation that `request` repeats, None if it has to run or to wait.
-
-    Raises:
-        CodespaceError: the stored refusal, or OPERATION_KEY_CONFLICT.
-    """
-    holder = await find_holder(world.log, request.operation_key, request.fingerprint)
-    if holder is None:
-        return None
-    state = await read_operation(world.log, holder)
-    if isinstance(state, MintedState):
-        if not is_leased:
+            fault = Fault.of(refusal)
+            if await self._record(await self._minted(), OperationFinished(status="rejected", fault=fault)):
+                raise refusal.with_detail(operation_id=self.operation_id) from refusal
             return None
-        return PatchResult(status="unknown", operation_id=holder, replayed=True, work_id=request.work_id)
-    finished = state.finished
-    if finished.result is None:
-        assert finished.fault is not None, "an end is a result or a fault"
-        raise finished.fault.to_error().with_detail(operation_id=holder)
-    stored = await world.log.read_body(StreamId(holder), finished.result.digest)
-    if stored is None:
-        return PatchResult(
-            status=finished.status, operation_id=holder, replayed=True, work_id=request.work_id,
-            warnings=(Notice(kind="result_pruned", message="The stored answer was pruned: see operation_status."),),
+        self.world.faults(FaultPoint.PATCH_PLANNED)
+        if self.request.check_only:
+            return await self._preview(prepared)
+        minted = (await self._minted()).model_copy(update={
+            "plan": prepared.plan,
+            "made_directories": prepared.made_directories,
+            "removed_directories": prepared.removed_directories,
+        })
+        if not await self._mint(minted, prepared.images):
+            return None
+        return await self._act(minted, prepared)
+
+    async def _preview(self, prepared: PreparedPatch) -> PatchResult | None:
+        minted = (await self._minted()).model_copy(
+            update={"plan": prepared.plan, "made_directories": prepared.made_directories}
         )
-    return PatchResult.from_stored(stored, work_id=request.work_id)
+        result = self._told(prepared, "checked")
+        stored = NewBody(StreamId(self.operation_id), "result", result.to_stored())
+        finished = OperationFinished(status="checked", result=stored.body)
+        return result if await self._record(minted, finished, stored) else None
+
+    async def _minted(self) -> OperationMinted:
+        """Return the decision of a patch that has no plan yet."""
+        request = self.request
+        return OperationMinted(
+            workspace_key=request.workspace.key,
+            workspace_id=request.workspace.workspace_id,
+            source=request.source,
+            check_only=request.check_only,
+            fingerprint=request.fingerprint,
+            operation_key=request.operation_key,
+            work_id=WorkId(request.work_id) if request.work_id else None,
+            reverts=request.reverts,
+            request=self._request_body().body,
+            expected_versions=dict(request.expected_versions),
+        )
+
+    def _request_body(self) -> NewBody:
+        return NewBody(StreamId(self.operation_id), "request", self.request.request)
+
+    def _claim(self) -> tuple[NewEvent, ...]:
+        """Return the claim of the request's key, if it has one, as its first holder: a second one conflicts."""
+        if self.request.operation_key is None:
+            return ()
+        claim = fresh(CLAIM, claim_stream("operation_key", self.request.operation_key))
+        return claim.decide(TakeClaim("operation_key", self.operation_id, self.request.fingerprint))
+
+    async def _binding(self) -> tuple[NewEvent, ...]:
+        """Return a `workspace.bound` if its directory isn't on record as it is now."""
+        workspace = self.request.workspace
+        identity = self.world.files.open(workspace.root).identity()
+        binding = WorkspaceBound(
+            workspace_id=workspace.workspace_id,
+            root=workspace.root,
+            machine_id=self.world.machine_id,
+            device=identity.device,
+            inode=identity.inode,
+        )
+        return (await fold(self.world.log, WORKSPACE, workspace.key)).decide(BindWorkspace(binding))
+
+    async def _record(self, minted: OperationMinted, finished: OperationFinished, *bodies: NewBody) -> bool:
+        """Mint and finish what writes nothing, in one append; return False if somebody was quicker."""
+        events = fresh(OPERATION, self.operation_id).decide(MintFinishedOperation(minted, finished))
+        return await self._append(Append((*self._claim(), *events), (self._request_body(), *bodies)))
+
+    async def _mint(self, minted: OperationMinted, images: Mapping[Digest, bytes]) -> bool:
+        """Make the decision durable, with all that recovery needs; return False if somebody was quicker."""
+        events = (
+            *await self._binding(),
+            *self._claim(),
+            *fresh(OPERATION, self.operation_id).decide(MintOperation(minted)),
+        )
+        kept = (NewBody(StreamId(self.operation_id), "image", content) for content in images.values())
+        return await self._append(Append(events, (self._request_body(), *kept)))
+
+    async def _append(self, append: Append) -> bool:
+        try:
+            await self.world.log.append(append, self.caller)
+        except VersionConflictError:
+            return False
+        return True
+
+    async def _act(self, minted: OperationMinted, prepared: PreparedPatch) -> PatchResult:
+        """Write, then append what the disk says. Whatever escapes from here is settled here and now."""
+        order = PatchOrder(
+            operation_id=self.operation_id,
+            root=self.request.workspace.root,
+            plan=minted.plan,
+            made_directories=minted.made_directories,
+            image=prepared.images.__getitem__,
+            removed_directories=minted.removed_directories,
+        )
+        try:
+            self.world.faults(FaultPoint.PATCH_MINTED)
+            outcome = await to_thread.run_sync(self.world.patch_writer.write, order)
+            self.world.faults(FaultPoint.PATCH_WRITTEN)
+            result = self._told(prepared, outcome.status, outcome)
+            await append_end(self.world, minted, _finished(outcome), result, self.caller)
+        except StoreUnavailableError as error:
+            raise StoreUnavailableError(
+                f"{error} Operation {self.operation_id} had begun and will be settled by what its files say: "
+                "ask operation_status."
+            ) from error
+        except Exception:
+            await close_operation(self.world, self.operation_id, minted, self.request.workspace, self.caller)
+            raise
+        self.world.faults(FaultPoint.PATCH_FINISHED)
+        return result
+
+    def _told(self, prepared: PreparedPatch, status: str, outcome: WriteOutcome | None = None) -> PatchResult:
+        """Return the answer: the whole plan where it came about or would, before-versions where it failed."""
+        is_after_known = status in ("applied", "checked")
+        is_preview = self.request.check_only
+        fault = outcome.fault if outcome else None
+        changes = tuple(
+            change_of(planned, summary=prepared.summaries.get(planned.path), is_after_known=is_after_known)
+            for planned in prepared.plan
+        )
+        return PatchResult(
+            status=status,
+            operation_id=self.operation_id,
+            files=prepared.files,
+            changes=() if status == "unknown" else changes,
+            diff=prepared.diff if is_preview else None,
+            diff_truncated=prepared.is_diff_truncated if is_preview else None,
+            warnings=prepared.notices,
+            error=ResultError(code=fault.code.value, message=fault.message) if fault else None,
+            findings=outcome.findings if outcome else (),
+            reverts=self.request.reverts,
+        )
 
 
-async def _opening(
-    world: World, request: PatchRequest, operation_id: OperationId
-) -> tuple[tuple[NewEvent, ...], OperationMinted]:
-    """Return the claim of the key, and the minted event of a patch without a plan."""
-    claim: tuple[NewEvent, ...] = ()
-    if request.operation_key is not None:
-        folded = await fold(world.log, CLAIM, claim_stream("operation_key", request.operation_key))
-        claim = folded.decide(TakeClaim("operation_key", operation_id, request.fingerprint))
-    minted = OperationMinted(
-        workspace_key=request.workspace.key,
-        workspace_id=request.workspace.workspace_id,
-        source=request.source,
-        check_only=request.check_only,
-        fingerprint=request.fingerprint,
-        operation_key=request.operation_key,
-        work_id=WorkId(request.work_id) if request.work_id else None,
-        reverts=request.reverts,
-        request=_request_body(request, operation_id).body,
-        expected_versions=dict(request.expected_versions),
-    )
-    return claim, minted
-
-
-def _request_body(request: PatchRequest, operation_id: OperationId) -> NewBody:
-    return NewBody(StreamId(operation_id), "request", request.request)
-
-
-async def _record_refusal(
-    world: World, request: PatchRequest, operation_id: OperationId, refusal: CodespaceError, caller: Caller
-) -> bool:
-    """Mint and finish a refusal; return False if another server took the key meanwhile."""
-    claim, minted = await _opening(world, request, operation_id)
-    finished = OperationFinished(status="rejected", fault=Fault.of(refusal))
-    events = fresh(OPERATION, operation_id).decide(MintFinishedOperation(minted, finished))
-    append = Append(claim + events, bodies=(_request_body(request, operation_id),))
-    return await _try_append(world, append, caller)
-
-
-async def _record_check(
-    world: World, request: PatchRequest, operation_id: OperationId, prepared: PreparedPatch, result: PatchResult,
-    caller: Caller,
-) -> bool:
-    """Mint and finish a preview; return False if another server took the key meanwhile."""
-    claim, minted = await _opening(world, request, operation_id)
-    minted = minted.model_copy(update={"plan": prepared.plan, "made_directories": prepared.made_directories})
-    stored = NewBody(StreamId(operation_id), "result", result.to_stored())
-    finished = OperationFinished(status="checked", result=stored.body)
-    events = fresh(OPERATION, operation_id).decide(MintFinishedOperation(minted, finished))
-    append = Append(claim + events, bodies=(_request_body(request, operation_id), stored))
-    return await _try_append(world, append, caller)
-
-
-async def _mint(
-    world: World, request: PatchRequest, operation_id: OperationId, prepared: PreparedPatch, caller: Caller
-) -> OperationMinted | None:
-    """Make the decision durable, with all that recovery needs; None if another server was quicker."""
-    claim, minted = await _opening(world, request, operation_id)
-    minted = minted.model_copy(update={
-        "plan": prepared.plan,
-        "made_directories": prepared.made_directories,
-        "removed_directories": prepared.removed_directories,
-    })
-    events = (
-        *await _bind(world, request.workspace),
-        *claim,
-        *fresh(OPERATION, operation_id).decide(MintOperation(minted)),
-    )
-    images = (NewBody(StreamId(operation_id), "image", content) for content in prepared.images.values())
-    append = Append(events, bodies=(_request_body(request, operation_id), *images))
-    return minted if await _try_append(world, append, caller) else None
-
-
-async def _bind(world: World, workspace: Workspace) -> tuple[NewEvent, ...]:
-    """Return a `workspace.bound` if its directory isn't on record as it is now."""
-    identity = await to_thread.run_sync(world.files.open(workspace.root).identity)
-    binding = WorkspaceBound(
-        workspace_id=workspace.workspace_id,
-        root=workspace.root,
-        machine_id=world.machine_id,
-        device=identity.device,
-        inode=identity.inode,
-    )
-    return (await fold(world.log, WORKSPACE, workspace.key)).decide(BindWorkspace(binding))
-
-
-async def _act(
-    world: World, request: PatchRequest, operation_id: OperationId, prepared: PreparedPatch, minted: OperationMinted,
-    caller: Caller,
-) -> PatchResult:
-    """Write, then append what the disk says. Whatever escapes from here is settled here and now."""
-    order = PatchOrder(
-        operation_id=operation_id,
-        root=request.workspace.root,
-        plan=minted.plan,
-        made_directories=minted.made_directories,
-        removed_directories=minted.removed_directories,
-        image=prepared.images.__getitem__,
-    )
-    try:
-        world.faults(FaultPoint.PATCH_MINTED)
-        outcome = await to_thread.run_sync(world.patch_writer.write, order)
-        world.faults(FaultPoint.PATCH_WRITTEN)
-        result = _told(request, operation_id, prepared, outcome.status, outcome=outcome)
-        await _finish(world, operation_id, minted, outcome, result, caller)
-    except StoreUnavailableError as error:
-        raise StoreUnavailableError(
-            f"{error} Operation {operation_id} was begun: its outcome will be settled from the files; "
-            "ask operation_status."
-        ) from error
-    except Exception:
-        await close_operation(world, operation_id, minted, request.workspace, caller)
-        raise
-    world.faults(FaultPoint.PATCH_FINISHED)
-    return result.model_copy(update={"work_id": request.work_id})
-
-
-async def _finish(
-    world: World, operation_id: OperationId, minted: OperationMinted, outcome: WriteOutcome, result: PatchResult,
-    caller: Caller,
-) -> None:
-    """Append the end of an operation, with what ends together with it."""
-    stored = NewBody(StreamId(operation_id), "result", result.to_stored())
-    finished = OperationFinished(
+def _finished(outcome: WriteOutcome) -> OperationFinished:
+    return OperationFinished(
         status=outcome.status,
         reason="unknown" if outcome.status in ("unknown", "failed_partial") else None,
         fault=outcome.fault,
-        result=stored.body,
         findings=outcome.findings,
         is_swap_atomic=outcome.is_swap_atomic,
     )
-    events = (await fold(world.log, OPERATION, operation_id)).decide(FinishOperation(finished))
-    if minted.reverts is not None and outcome.status == "applied":
-        events += (await fold(world.log, OPERATION, minted.reverts)).decide(MarkReverted(operation_id))
-    await world.log.append(Append(events, bodies=(stored,)), caller)
-
-
-def _told(
-    request: PatchRequest, operation_id: OperationId, prepared: PreparedPatch, status: str,
-    *, outcome: WriteOutcome | None = None,
-) -> PatchResult:
-    """Return the answer: the whole plan where it came about or would, before-versions where it failed."""
-    is_after_known = status in ("applied", "checked")
-    fault = outcome.fault if outcome else None
-    changes = tuple(
-        change_of(planned, summary=prepared.summaries.get(planned.path), is_after_known=is_after_known)
-        for planned in prepared.plan
-    )
-    return PatchResult(
-        status=status,
-        operation_id=operation_id,
-        files=prepared.files,
-        changes=() if status == "unknown" else changes,
-        summary=prepared.summary,
-        diff=prepared.diff if request.check_only else None,
-        diff_truncated=prepared.is_diff_truncated if request.check_only else None,
-        warnings=prepared.notices,
-        error=ResultError(code=fault.code.value, message=fault.message) if fault else None,
-        findings=outcome.findings if outcome else (),
-        reverts=request.reverts,
-    )
-
-
-async def _try_append(world: World, append: Append, caller: Caller) -> bool:
-    """Append; return False on a version conflict, when the story has to be decided again."""
-    try:
-        await world.log.append(append, caller)
-    except VersionConflictError:
-        return False
-    return True

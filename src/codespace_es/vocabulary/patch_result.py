@@ -29,7 +29,6 @@ class PatchResult(Answer):
     replayed: bool = Field(default=False, description="True: an earlier call's stored answer; nothing was run.")
     files: tuple[str, ...] = Field(default=(), description="Planned paths in hunk order.")
     changes: tuple[FileChange, ...] = Field(default=(), description="One entry a path.")
-    summary: str | None = Field(default=None, description="Lines added and removed, `+n -m`, in all.")
     diff: str | None = Field(default=None, description="Unified diff; for a preview only.")
     diff_truncated: bool | None = Field(default=None, description="The diff was cut at 64 KiB.")
     error: ResultError | None = Field(default=None, description="Why a failed_* operation failed.")

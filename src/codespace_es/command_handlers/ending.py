@@ -1,0 +1,125 @@
+"""How an operation ends: what the disk says is appended, together with all that ends with it.
+
+Two ways lead here. The patch writer has come back and says what it did; or a minted operation was found open, its
+owner dead or its effect escaped, and its files are first brought to one side by their hashes. Nothing is ever applied
+by the second. Source: event catalogue, sections 4 and 5; the recovery table of the reliability paper.
+"""
+
+from anyio import from_thread, to_thread
+
+from codespace_es.aggregates.operation import (
+    OPERATION,
+    FinishOperation,
+    MarkReverted,
+    OperationFinished,
+    OperationMinted,
+)
+from codespace_es.folding import fold
+from codespace_es.ports.fault_points import FaultPoint
+from codespace_es.ports.log import Append, NewBody
+from codespace_es.ports.patch_writer import PatchOrder, SettleImpossibleError, WriteOutcome
+from codespace_es.ports.world import World
+from codespace_es.projections.operation_status import changes_told
+from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
+from codespace_es.vocabulary.event import Caller, Digest
+from codespace_es.vocabulary.identifiers import OperationId, StreamId
+from codespace_es.vocabulary.patch_result import PatchResult, ResultError
+from codespace_es.vocabulary.workspace import Workspace
+
+
+def order_of(operation_id: OperationId, minted: OperationMinted, root: str, world: World) -> PatchOrder:
+    """Return what the patch writer needs to know of a minted operation; images come from the body store."""
+    images: dict[Digest, bytes] = {}
+
+    def image(digest: Digest) -> bytes:
+        if digest not in images:
+            content = from_thread.run(world.log.read_body, StreamId(operation_id), digest)
+            if content is None:
+                raise LookupError(f"The image {digest} was pruned.")
+            images[digest] = content
+        return images[digest]
+
+    return PatchOrder(
+        operation_id=operation_id,
+        root=root,
+        plan=minted.plan,
+        made_directories=minted.made_directories,
+        image=image,
+        removed_directories=minted.removed_directories,
+    )
+
+
+async def append_end(
+    world: World, minted: OperationMinted, finished: OperationFinished, result: PatchResult, caller: Caller
+) -> None:
+    """Append the end of the operation that `result` tells of, with the answer that every repeat will get.
+
+    An undo that was applied marks the undone operation in the same append.
+    """
+    operation_id = OperationId(result.operation_id)
+    stored = NewBody(StreamId(operation_id), "result", result.to_stored())
+    finished = finished.model_copy(update={"result": stored.body})
+    events = (await fold(world.log, OPERATION, operation_id)).decide(FinishOperation(finished))
+    if minted.reverts is not None and finished.status == "applied":
+        events += (await fold(world.log, OPERATION, minted.reverts)).decide(MarkReverted(operation_id))
+    await world.log.append(Append(events, bodies=(stored,)), caller)
+
+
+async def close_operation(
+    world: World, operation_id: OperationId, minted: OperationMinted, workspace: Workspace, caller: Caller
+) -> None:
+    """Bring the files of an open operation to one side or the other, then append what the disk says.
+
+    The workspace's lease is in hand, and the owner is dead or is this instance.
+
+    Raises:
+        CodespaceError: WORKSPACE_BUSY if the files can't be brought back now; it stays open, to be tried again.
+    """
+    order = order_of(operation_id, minted, workspace.root, world)
+    try:
+        outcome = await to_thread.run_sync(world.patch_writer.settle, order)
+    except SettleImpossibleError as error:
+        raise unsettled(operation_id, workspace, str(error)) from error
+    world.faults(FaultPoint.SETTLE_FILES_DONE)
+    finished, result = _recovered(operation_id, minted, outcome)
+    await append_end(world, minted, finished, result, as_recovery(caller))
+    world.faults(FaultPoint.SETTLE_CLOSED)
+
+
+def unsettled(operation_id: OperationId, workspace: Workspace, reason: str) -> CodespaceError:
+    """Return the refusal of whatever would build on files that an open operation may have left half-way."""
+    return CodespaceError(
+        ErrorCode.WORKSPACE_BUSY,
+        f"Operation {operation_id} in workspace {workspace.workspace_id!r} has to be settled first: {reason}.",
+        detail={"operation_id": operation_id},
+    )
+
+
+def _recovered(
+    operation_id: OperationId, minted: OperationMinted, outcome: WriteOutcome
+) -> tuple[OperationFinished, PatchResult]:
+    """Return the end of a settled operation, and how it is told."""
+    finished = OperationFinished(
+        status=outcome.status,
+        reason="recovered" if outcome.status in ("applied", "failed_rolled_back") else "unknown",
+        fault=outcome.fault,
+        findings=outcome.findings,
+        is_swap_atomic=outcome.is_swap_atomic,
+    )
+    fault = outcome.fault
+    result = PatchResult(
+        status=outcome.status,
+        operation_id=operation_id,
+        reason=finished.reason,
+        files=tuple(planned.path for planned in minted.plan),
+        changes=changes_told(minted, finished),
+        error=ResultError(code=fault.code.value, message=fault.message) if fault else None,
+        findings=finished.findings,
+        reverts=minted.reverts,
+    )
+    return finished, result
+
+
+def as_recovery(caller: Caller) -> Caller:
+    """Return who speaks when something is settled on the way to answering `caller`."""
+    return Caller("recovery", caller.request_id, caller.client)
