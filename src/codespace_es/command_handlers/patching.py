@@ -30,14 +30,14 @@ class ApplyPatch(Command):
     """Ask for a patch to be previewed or applied."""
 
     workspace_id: str = Field(description="Workspace to change.")
-    patch: str = Field(description="V4A text, from *** Begin Patch to *** End Patch.")
+    patch: str = Field(description="V4A text.")
     expected_versions: dict[str, ExpectedVersion] = Field(
-        default_factory=dict, description="path -> version from read, or 'absent'; any mismatch refuses the patch."
+        default_factory=dict, description="path -> version from read, or 'absent'."
     )
     operation_key: str | None = Field(
-        default=None, description="Your idempotency key: a repeat returns the first answer and runs nothing."
+        default=None, description="Your idempotency key."
     )
-    check_only: bool = Field(default=False, description="Preview: report what would change and write nothing.")
+    check_only: bool = Field(default=False, description="Preview only.")
     work_id: str | None = Field(default=None, description="The work this belongs to.")
 
 

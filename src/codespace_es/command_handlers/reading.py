@@ -55,11 +55,11 @@ class ReadFile(Command):
     """Ask for a part of a file."""
 
     workspace_id: str = Field(description="Workspace to read in.")
-    path: str = Field(description="Relative to the workspace root.")
+    path: str = Field(description="Relative to the root.")
     offset: int | None = Field(default=None, ge=0, description="First byte; default 0.")
-    limit: int | None = Field(default=None, description="Bytes, 1..1048576; default 1048576.")
-    line_start: int | None = Field(default=None, description="First line, 1-based; -n: the last n. Not with offset.")
-    line_end: int | None = Field(default=None, description="Last line, inclusive.")
+    limit: int | None = Field(default=None, description="Bytes, 1..1048576 (default).")
+    line_start: int | None = Field(default=None, description="First line, 1-based; -n: last n. Not with offset.")
+    line_end: int | None = Field(default=None, description="Inclusive.")
     work_id: str | None = Field(default=None, description="Selects the hint only.")
 
 
@@ -122,10 +122,10 @@ class FindFiles(Command):
     """Ask which files there are."""
 
     workspace_id: str = Field(description="Workspace to look in.")
-    glob: str | None = Field(default=None, description="*, **, ?, [a-z], {a,b}; without / any depth. Default: all.")
-    include_ignored: bool = Field(default=False, description="Also what .gitignore leaves out; .git never.")
-    offset: int = Field(default=0, ge=0, description="Index into the sorted list.")
-    limit: int | None = Field(default=None, description="Paths, 1..10000; default 10000.")
+    glob: str | None = Field(default=None, description="*, **, ?, [a-z], {a,b}; without / at any depth.")
+    include_ignored: bool = Field(default=False, description="Also what .gitignore leaves out.")
+    offset: int = Field(default=0, ge=0, description="Paths to skip.")
+    limit: int | None = Field(default=None, description="1..10000 (default).")
     work_id: str | None = Field(default=None, description="Selects the hint only.")
 
 
@@ -184,14 +184,14 @@ class SearchFiles(Command):
     """Ask which lines match."""
 
     workspace_id: str = Field(description="Workspace to search in.")
-    pattern: str = Field(description="Text to find; with regex true, RE2 syntax.")
-    regex: bool = Field(default=False, description="The pattern is a regular expression.")
-    glob: str | None = Field(default=None, description="Only in files that it names.")
-    case_sensitive: bool = Field(default=True, description="Tell upper from lower case.")
-    context: int = Field(default=0, ge=0, le=limits.SEARCH_CONTEXT_LINES_MAX, description="Lines around each match.")
-    limit: int | None = Field(default=None, description="Matches, 1..10000; default 200.")
+    pattern: str = Field(description="Text, or RE2 with regex.")
+    regex: bool = Field(default=False, description="Read pattern as RE2.")
+    glob: str | None = Field(default=None, description="See find.")
+    case_sensitive: bool = Field(default=True, description="Default true.")
+    context: int = Field(default=0, ge=0, le=limits.SEARCH_CONTEXT_LINES_MAX, description="Lines around a match.")
+    limit: int | None = Field(default=None, description="1..10000; default 200.")
     offset: int = Field(default=0, ge=0, description="Matches to skip.")
-    include_ignored: bool = Field(default=False, description="Also in files that .gitignore leaves out.")
+    include_ignored: bool = Field(default=False, description="See find.")
     work_id: str | None = Field(default=None, description="Selects the hint only.")
 
 

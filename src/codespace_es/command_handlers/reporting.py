@@ -17,8 +17,8 @@ from codespace_es.vocabulary.identifiers import StreamId
 class ReportOperation(Command):
     """Ask what became of an operation. Exactly one selector."""
 
-    operation_id: str | None = Field(default=None, description="The id that was answered.")
-    operation_key: str | None = Field(default=None, description="Or the key that you chose.")
+    operation_id: str | None = Field(default=None, description="Its id.")
+    operation_key: str | None = Field(default=None, description="Or your key.")
 
 
 async def report_operation(world: World, command: ReportOperation, caller: Caller) -> OperationReport:

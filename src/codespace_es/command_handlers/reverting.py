@@ -34,8 +34,8 @@ class RevertOperation(Command):
     """Ask for an operation to be undone."""
 
     operation_id: str = Field(description="An applied operation.")
-    operation_key: str | None = Field(default=None, description="Your idempotency key for the undo.")
-    check_only: bool = Field(default=False, description="Report what would change and write nothing.")
+    operation_key: str | None = Field(default=None, description="Your idempotency key.")
+    check_only: bool = Field(default=False, description="Preview only.")
     work_id: str | None = Field(default=None, description="The work this belongs to.")
 
 

@@ -1,0 +1,28 @@
+"""What a client is told once, on connecting. It speaks only of what this server has."""
+
+INSTRUCTIONS = """\
+CodeSpace reads and changes files of workspaces that an operator configured. It never calls a model: you decide. \
+Paths are relative to the workspace's root. Every call names a workspace_id; workspace_info says what it allows.
+
+Reading: read takes offset and limit in bytes, or line_start and line_end. When truncated is true, go on only at \
+next_offset. content_lossy true means that bytes aren't UTF-8: don't write that content back. find lists files and \
+search finds lines; both page by offset and limit, and go on at next_offset. incomplete true means that a cap cut the \
+walk: narrow the glob. If listing_version changes between pages, start again at 0. A limit of 0 or above the cap is \
+OUTPUT_LIMIT. What .gitignore ignores is left out and counted in ignored_count, unless include_ignored is true.
+
+Changing: apply_patch changes all its files or none. Pass the versions that read answered as expected_versions: if a \
+file has changed since, nothing is written and you get VERSION_CONFLICT. check_only true previews and writes nothing. \
+Choose a fresh operation_key for each change: if an answer is lost, send exactly the same call again, and you get \
+the first answer with replayed true instead of a second change. A key used for anything else is \
+OPERATION_KEY_CONFLICT, so a preview and its patch need two keys. Only status applied is success. failed_rolled_back \
+left every file as it was; rejected wrote nothing. After failed_partial or unknown, or when no answer came, ask \
+operation_status (by operation_id or operation_key) and read the files before you do anything else; never report as \
+done what you couldn't establish. operation_revert undoes an applied operation while its files are as it left them, \
+also with check_only.
+
+Waiting: changes of one workspace run one after another, in order of arrival; reads never wait. WORKSPACE_BUSY means \
+that it is occupied and the call wasn't run; RESOURCE_QUEUE_FULL that 64 calls wait already. Cancelling a call cancels \
+its waiting only: a change that has begun is finished, and operation_status knows it.
+
+Errors are results with isError true: code, message, retry (never, after_change, now) and remedy. Unknown arguments \
+are ignored and named in warnings."""

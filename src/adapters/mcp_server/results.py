@@ -1,0 +1,67 @@
+r"""Results of tool calls: the wire object as structured content, and the same JSON as the one text item.
+
+A file name that isn't UTF-8 must never end the server: half characters are shown as `\xNN` before anything is encoded.
+Source: contract B1.1, A2, A6.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from codespace_es.vocabulary.answer import Answer, Notice
+from codespace_es.vocabulary.errors import CodespaceError
+
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+
+
+def tell_answer(answer: Answer, notices: Sequence[Notice]) -> dict[str, Any]:
+    """Return the result of a call that succeeded; `notices` join the answer's own warnings."""
+    if notices:
+        answer = answer.model_copy(update={"warnings": (*answer.warnings, *notices)})
+    return _tell(answer.to_wire(), is_error=False)
+
+
+def tell_error(error: CodespaceError, notices: Sequence[Notice]) -> dict[str, Any]:
+    """Return the result of a call that was refused or failed."""
+    wire = error.to_wire()
+    if notices:
+        wire["warnings"] = [notice.model_dump(mode="json", exclude_none=True) for notice in notices]
+    return _tell(wire, is_error=True)
+
+
+def _tell(wire: dict[str, Any], *, is_error: bool) -> dict[str, Any]:
+    text = to_text(wire)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        wire = _make_whole(wire)
+        text = to_text(wire)
+    return {
+        "content": [{"type": "text", "text": text}],
+        "structuredContent": wire,
+        "isError": is_error,
+    }
+
+
+def to_text(value: Any) -> str:
+    """Return `value` as compact JSON, readable: letters of all scripts stand as themselves."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _make_whole(value: Any) -> Any:
+    """Return `value` with every half of a surrogate pair shown as the byte, or the code, that it stands for."""
+    match value:
+        case str():
+            return _HALF_CHARACTER.sub(_show, value)
+        case dict():
+            return {_make_whole(key): _make_whole(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_make_whole(each) for each in value]
+        case _:
+            return value
+
+
+def _show(half: re.Match[str]) -> str:
+    code = ord(half.group())
+    return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"

@@ -1,0 +1,59 @@
+"""JSON schemas as small as they can be: a client puts every byte of the tool list before its model.
+
+Taken from the models, without titles, defaults and null alternatives. Of an answer only the top level is told, which a
+client can check and a person can read up in the reference.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+_SELF_EXPLAINING = ("workspace_id", "regex", "case_sensitive")
+"""Arguments whose names say it all."""
+
+_NOT_TOLD = ("work_id", "warnings")
+"""`work_id` is accepted and echoed, but there are no works to name yet; `warnings` can be in every answer."""
+
+
+def input_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the schema of a tool's arguments: types, bounds, and a description of each."""
+    return _object_schema(model, _compact_argument)
+
+
+def output_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the schema of a tool's answer: names and types; what they mean is in their names."""
+    return _object_schema(model, _compact_result)
+
+
+def _object_schema(model: type[BaseModel], compact: Callable[[str, dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+    whole = model.model_json_schema(mode="validation")
+    properties = {name: compact(name, _single(schema)) for name, schema in whole.get("properties", {}).items() if name not in _NOT_TOLD}
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    if whole.get("required"):
+        schema["required"] = whole["required"]
+    return schema
+
+
+def _single(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `schema` without the alternative null: what is absent is left out. A reference is an object."""
+    alternatives = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
+    assert len(alternatives) <= 1, "an argument or result has one type"
+    single = {**schema, **(alternatives[0] if alternatives else {})}
+    single.pop("anyOf", None)
+    if "$ref" in single:
+        return {"type": "object"}
+    return single
+
+
+def _compact_argument(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    compact = {key: value for key, value in schema.items() if key not in ("title", "default")}
+    if "additionalProperties" in compact:
+        compact["additionalProperties"] = {"type": compact["additionalProperties"]["type"]}
+    if name in _SELF_EXPLAINING:
+        compact.pop("description", None)
+    return compact
+
+
+def _compact_result(_name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": schema["type"]}

@@ -1,0 +1,31 @@
+"""What a tool is: its description for clients, its arguments and answer as models, and one call through the door."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from codespace_es.codespace import Codespace
+from codespace_es.vocabulary.answer import Answer, Command
+from codespace_es.vocabulary.event import Caller
+
+Call = Callable[[Codespace, Any, Caller], Awaitable[Answer]]
+
+LARGE_RESULT = {"anthropic/maxResultSizeChars": 500_000}
+"""Asks a client not to put a long answer into a file. Source: Claude Code, MCP output limits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One tool, as clients see it and as it is called."""
+
+    name: str
+    title: str
+    description: str
+    command: type[Command]
+    answer: type[Answer]
+    call: Call
+    is_read_only: bool
+    is_destructive: bool = False
+    is_idempotent: bool = False
+    is_open_world: bool = False
+    meta: dict[str, Any] = field(default_factory=dict)
