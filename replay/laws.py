@@ -4,7 +4,9 @@ Positions, chain, versions, topics and folds are the walk's own (`verify`), stor
 append after it was folded. Source: event catalogue, sections 4 and 6.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from types import MappingProxyType
 
 from codespace_es.aggregates.claim import ClaimTaken
 from codespace_es.aggregates.instance import InstanceRecovered, InstanceStarted, InstanceStopped
@@ -12,6 +14,7 @@ from codespace_es.aggregates.instance import Running as RunningInstance
 from codespace_es.aggregates.operation import Finished, Minted, OperationFinished, OperationMinted, OperationReverted
 from codespace_es.aggregates.store import STORE_FORMAT, StoreCopied, StoreCreated
 from codespace_es.aggregates.workspace import WorkspaceBound
+from codespace_es.vocabulary.event import Event
 from codespace_es.vocabulary.identifiers import claim_stream, workspace_key
 from replay.finding import Breach, Law
 from replay.memory import Memory, Seen, SeenAppend
@@ -129,6 +132,26 @@ LAWS: tuple[AppendLaw, ...] = (
     an_end_fits_its_beginning,
     an_undo_marks_what_it_undid,
 )
+
+_CONCERNS: Mapping[AppendLaw, tuple[type[Event], ...]] = MappingProxyType({
+    a_workspace_is_on_record: (WorkspaceBound, OperationMinted),
+    a_claim_has_its_holder: (ClaimTaken, OperationMinted),
+    an_end_fits_its_beginning: (OperationFinished,),
+    an_undo_marks_what_it_undid: (OperationReverted, OperationFinished),
+})
+"""The events without which a law has nothing to say; a law that isn't named here sees every append."""
+
+
+def find_breaches(append: SeenAppend, memory: Memory) -> Iterator[Breach]:
+    """Yield every breach of a law in `append`."""
+    for law in _laws_for(frozenset([type(seen.recorded.event) for seen in append.events])):
+        yield from law(append, memory)
+
+
+@cache
+def _laws_for(kinds: frozenset[type[Event]]) -> tuple[AppendLaw, ...]:
+    """Return the laws that concern an append of these kinds of event: most concern few."""
+    return tuple(law for law in LAWS if law not in _CONCERNS or not kinds.isdisjoint(_CONCERNS[law]))
 
 
 def _breach(law: Law, seen: Seen, problem: str) -> Breach:

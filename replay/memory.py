@@ -5,9 +5,8 @@ is open at a time, never with the log. Streams that are damaged are set aside: w
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from codespace_es.aggregates.claim import CLAIM
 from codespace_es.aggregates.instance import INSTANCE
@@ -35,8 +34,7 @@ DECIDERS: Mapping[str, Decider[Any, Any]] = MappingProxyType({
 _NEVER_OVER = ("store", "wsp-")
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """One event, and the states of its stream on either side of it."""
 
     recorded: RecordedEvent
@@ -49,8 +47,7 @@ class Seen:
         return self.recorded.stream_id
 
 
-@dataclass(frozen=True, slots=True)
-class SeenAppend:
+class SeenAppend(NamedTuple):
     """The events of one transaction, in order, as far as they could be read and folded."""
 
     envelope: Envelope

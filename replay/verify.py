@@ -22,7 +22,7 @@ from codespace_es.ports.log import Catalogue, OpenItem, StoreUnavailableError, U
 from codespace_es.vocabulary.event import Envelope, RecordedEvent
 from replay.bodies import BodyLaw
 from replay.finding import Finding, Findings, Law
-from replay.laws import LAWS
+from replay.laws import find_breaches
 from replay.memory import Memory, Seen, SeenAppend
 from replay.source import LogSource, RawRow
 
@@ -95,8 +95,7 @@ class _Verification:
         first = next(rows, None)
         stored_open = self._source.open_items()
         for append in self._appends(first, rows):
-            for law in LAWS:
-                self._findings.extend(law(append, self._memory))
+            self._findings.extend(find_breaches(append, self._memory))
             self._bodies.check(append)
             self._memory.forget(append)
         self._bodies.finish()

@@ -61,7 +61,7 @@ class CountingIds:
 
     def uuid(self) -> UUID:
         self._last += 1
-        return UUID(int=self._last << 64, version=4)
+        return UUID(int=self._last, version=4)
 
 
 class SteppingClock:

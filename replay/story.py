@@ -1,0 +1,157 @@
+"""`show ID`: everything that the log knows of one thing, told from its beginning.
+
+An id is an operation, an instance, a workspace's key, a claim, `store`, or an operation key that a caller chose.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from codespace_es.aggregates.claim import ClaimTaken
+from codespace_es.aggregates.operation import OperationMinted
+from codespace_es.projections.operation_status import OperationReport
+from codespace_es.projections.operation_status import project as report_of
+from codespace_es.projections.timeline import TimelineEntry, project
+from codespace_es.v4a.diff import DiffWriter, file_diff
+from codespace_es.vocabulary.event import ABSENT, RecordedEvent, Version
+from codespace_es.vocabulary.file_change import PlannedFile
+from codespace_es.vocabulary.identifiers import StreamId, claim_stream
+from replay.source import LogSource
+
+_NEAR_EVENTS = 64
+"""How far around a stream's own events others of the same call are looked for: an append's stand side by side."""
+_MINTED_SHOWN_MAX = 1_000
+
+
+class NothingRecordedError(LookupError):
+    """The log knows nothing under this name."""
+
+
+class FileStory(BaseModel):
+    """What an operation meant to do to one file."""
+
+    model_config = ConfigDict(frozen=True)
+
+    planned: PlannedFile = Field(description="The plan's row.")
+    diff: str | None = Field(default=None, description="Unified diff of the recorded images; absent without them.")
+    note: str | None = Field(default=None, description="Why there is no diff, or not all of it.")
+
+
+class Story(BaseModel):
+    """One thing's whole story. What doesn't apply to its kind is absent."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str = Field(description="Its stream.")
+    kind: str = Field(description="operation, instance, workspace, claim, store, or what the stream is called.")
+    events: tuple[TimelineEntry, ...] = Field(description="Its own events.")
+    details: tuple[dict[str, Any], ...] = Field(description="The same events as they were recorded, in full.")
+    related: tuple[TimelineEntry, ...] = Field(default=(), description="Other events of the same calls and appends.")
+    report: OperationReport | None = Field(default=None, description="What operation_status says of it.")
+    files: tuple[FileStory, ...] = Field(default=(), description="An operation's plan with its diffs.")
+    request: str | None = Field(default=None, description="An operation's patch text; absent if it was pruned.")
+    claim_id: str | None = Field(default=None, description="The claim of an operation's key.")
+    instance: TimelineEntry | None = Field(default=None, description="The start of the server that did it.")
+    minted: tuple[TimelineEntry, ...] = Field(default=(), description="What an instance began; at most 1,000.")
+    minted_count: int | None = Field(default=None, description="How much an instance began in all.")
+
+
+def tell(source: LogSource, name: str) -> Story:
+    """Return the story of `name`: an id, or an operation key.
+
+    Raises:
+        NothingRecordedError: the log has no such stream and no such key.
+        UnknownTopicError: a newer version has written part of it.
+        StoreUnavailableError: the log can't be read.
+    """
+    recorded = source.read_stream(StreamId(name))
+    if not recorded:
+        recorded = source.read_stream(StreamId(_holder_of_key(source, name)))
+    stream_id, kind = recorded[0].stream_id, recorded[0].topic.partition(".")[0]
+    story = Story(
+        id=stream_id,
+        kind=kind,
+        events=tuple(project(each) for each in recorded),
+        details=tuple(each.event.model_dump(mode="json", exclude_none=True) for each in recorded),
+        related=tuple(_related(source, recorded)),
+    )
+    if isinstance(recorded[0].event, OperationMinted):
+        return story.model_copy(update=_operation(source, recorded, recorded[0].event))
+    if kind == "instance":
+        return story.model_copy(update=_instance(source, recorded))
+    return story
+
+
+def _holder_of_key(source: LogSource, key: str) -> str:
+    claim = source.read_stream(claim_stream("operation_key", key))
+    for each in reversed(claim):
+        if isinstance(each.event, ClaimTaken):
+            return each.event.holder_id
+    msg = f"The log knows no id and no operation key {key!r}."
+    raise NothingRecordedError(msg)
+
+
+def _related(source: LogSource, recorded: Sequence[RecordedEvent]) -> Iterator[TimelineEntry]:
+    """Yield, by position, the events near by that belong to the same calls and aren't the stream's own."""
+    requests = {each.envelope.request_id for each in recorded}
+    done = 0
+    for each in recorded:
+        begin = max(done, each.position - 1 - _NEAR_EVENTS)
+        end = each.position + _NEAR_EVENTS
+        for near in islice(source.read_log(after=begin), max(0, end - begin)):
+            if near.stream_id != each.stream_id and near.envelope.request_id in requests:
+                yield project(near)
+        done = max(done, end)
+
+
+def _operation(source: LogSource, recorded: Sequence[RecordedEvent], minted: OperationMinted) -> dict[str, Any]:
+    stream_id = recorded[0].stream_id
+    request = source.read_body(stream_id, minted.request.digest)
+    key = minted.operation_key
+    return {
+        "report": report_of(recorded),
+        "files": tuple(_file(source, stream_id, planned) for planned in minted.plan),
+        "request": None if request is None else request.decode("utf-8", "replace"),
+        "claim_id": None if key is None else claim_stream("operation_key", key),
+        "instance": _start_of(source, recorded[0].envelope.instance_id),
+    }
+
+
+def _file(source: LogSource, stream_id: StreamId, planned: PlannedFile) -> FileStory:
+    before, after = (_image(source, stream_id, version) for version in (planned.before, planned.after))
+    if before is None or after is None:
+        return FileStory(planned=planned, note="Its contents aren't recorded: it was a preview, or they were pruned.")
+    old_path = None if planned.before == ABSENT else planned.path
+    new_path = None if planned.after == ABSENT else planned.path
+    diff = file_diff(old_path, new_path, before, after)
+    writer = DiffWriter()
+    writer.write(diff)
+    notes = {True: "Not text: no lines to show."} if diff.is_binary else {writer.is_truncated: "The diff is cut here."}
+    return FileStory(planned=planned, diff=writer.text, note=notes.get(True))
+
+
+def _image(source: LogSource, stream_id: StreamId, version: Version) -> bytes | None:
+    return b"" if version == ABSENT else source.read_body(stream_id, version)
+
+
+def _start_of(source: LogSource, instance_id: str) -> TimelineEntry | None:
+    stream = source.read_stream(StreamId(instance_id))
+    return project(stream[0]) if stream else None
+
+
+def _instance(source: LogSource, recorded: Sequence[RecordedEvent]) -> dict[str, Any]:
+    """Return what the instance began: the first events of streams that it wrote, from its start to its end."""
+    instance_id: str = recorded[0].stream_id
+    begin = recorded[0].position
+    is_over = recorded[-1].topic in ("instance.stopped.v1", "instance.recovered.v1")
+    length = recorded[-1].position - begin if is_over else None
+    minted: list[TimelineEntry] = []
+    count = 0
+    for each in islice(source.read_log(after=begin), length):
+        if each.version == 1 and isinstance(each.event, OperationMinted) and each.envelope.instance_id == instance_id:
+            count += 1
+            if len(minted) < _MINTED_SHOWN_MAX:
+                minted.append(project(each))
+    return {"minted": tuple(minted), "minted_count": count}

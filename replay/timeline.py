@@ -1,0 +1,150 @@
+"""`log`: the timeline, filtered and in pages, oldest first or from the end.
+
+What an entry says is `projections.timeline`'s; here is which events are wanted, and reading them page by page.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from codespace_es.projections.timeline import TimelineEntry, project
+from codespace_es.vocabulary.event import Event, RecordedEvent
+from codespace_es.vocabulary.identifiers import StreamId
+from replay.source import LogSource
+
+_STREAMS_REMEMBERED_MAX = 10_000
+_WINDOW_EVENTS = 1_000
+"""How many events are read at a time when going backwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which events a reader asks for: all that is given has to hold, what is None lets everything pass."""
+
+    workspace: str | None = None
+    """A workspace's key, or its name in the server's configuration."""
+    operation: str | None = None
+    """Any id: events of its stream, and events that link to it."""
+    instance: str | None = None
+    """The server process, one session of a stdio client."""
+    client: str | None = None
+    """Beginning of the client's name/version."""
+    topic: str | None = None
+    """A topic, or what it begins with: `operation`, `operation.minted`."""
+    since: datetime | None = None
+    """Recorded at this time or later."""
+    until: datetime | None = None
+    """Recorded before this time."""
+    text: str | None = None
+    """Found in the sentence or anywhere in the event, whatever the case."""
+
+
+class Page(BaseModel):
+    """Some entries, and where to go on."""
+
+    model_config = ConfigDict(frozen=True)
+
+    entries: tuple[TimelineEntry, ...] = Field(description="By position.")
+    next_after: int | None = Field(default=None, description="Pass it as `after` for the next page; absent: the end.")
+
+
+class Timeline:
+    """The timeline of one log."""
+
+    def __init__(self, source: LogSource) -> None:
+        self._source = source
+        self._workspaces: OrderedDict[StreamId, frozenset[str]] = OrderedDict()
+
+    def read(self, wanted: Wanted | None = None, *, after: int = 0, limit: int = 100) -> Page:
+        """Return the first `limit` wanted entries behind position `after`.
+
+        Raises:
+            UnknownTopicError: a newer version has written one of the events read.
+            StoreUnavailableError: the log can't be read.
+        """
+        wanted = wanted or Wanted()
+        found = list(islice(self._entries(wanted, self._source.read_log(after=after)), limit + 1))
+        if len(found) <= limit:
+            return Page(entries=tuple(found))
+        shown = found[:limit]
+        return Page(entries=tuple(shown), next_after=shown[-1].position if shown else after)
+
+    def read_newest(self, wanted: Wanted | None = None, *, limit: int = 100) -> Page:
+        """Return the last `limit` wanted entries, oldest first; `next_after` follows what is written later.
+
+        Raises as `read`.
+        """
+        wanted = wanted or Wanted()
+        head, _ = self._source.head()
+        found: list[TimelineEntry] = []
+        end = head
+        while end > 0 and len(found) < limit:
+            begin = max(0, end - _WINDOW_EVENTS)
+            window = islice(self._source.read_log(after=begin), end - begin)
+            found = list(self._entries(wanted, window)) + found
+            end = begin
+        return Page(entries=tuple(found[-limit:] if limit else ()), next_after=head)
+
+    def _entries(self, wanted: Wanted, recorded: Iterator[RecordedEvent]) -> Iterator[TimelineEntry]:
+        for each in recorded:
+            if wanted.topic is not None and not _begins(each.topic, wanted.topic):
+                continue
+            if wanted.workspace is not None and wanted.workspace not in self._workspaces_of(each):
+                continue
+            entry = project(each)
+            if _is_wanted(entry, each, wanted):
+                yield entry
+
+    def _workspaces_of(self, recorded: RecordedEvent) -> frozenset[str]:
+        """Return key and name of the workspace that an event is about, as it or its stream's first event says."""
+        own = workspaces_named(recorded.event) | {recorded.stream_id}
+        first = self._workspaces.get(recorded.stream_id)
+        if first is None:
+            opening = recorded
+            if recorded.version > 1:
+                opening = self._source.read_stream(recorded.stream_id)[0]
+            first = workspaces_named(opening.event)
+            if not first and recorded.topic.startswith("claim."):
+                first = self._workspaces_of_holder(recorded.event)
+            self._workspaces[recorded.stream_id] = first
+            if len(self._workspaces) > _STREAMS_REMEMBERED_MAX:
+                self._workspaces.popitem(last=False)
+        return own | first
+
+    def _workspaces_of_holder(self, event: Event) -> frozenset[str]:
+        holder = getattr(event, "holder_id", None)
+        stream = self._source.read_stream(StreamId(holder)) if holder is not None else ()
+        return workspaces_named(stream[0].event) if stream else frozenset()
+
+
+def workspaces_named(event: Event) -> frozenset[str]:
+    """Return the workspace key and name that `event` itself holds."""
+    held = (getattr(event, name, None) for name in ("workspace_key", "workspace_id"))
+    return frozenset(each for each in held if each is not None)
+
+
+def _begins(topic: str, wanted: str) -> bool:
+    return topic == wanted or topic.startswith(wanted.rstrip(".") + ".")
+
+
+def _is_wanted(entry: TimelineEntry, recorded: RecordedEvent, wanted: Wanted) -> bool:
+    if wanted.operation is not None and wanted.operation not in (entry.stream_id, *entry.refs):
+        return False
+    if wanted.instance is not None and wanted.instance not in (entry.instance_id, entry.stream_id):
+        return False
+    if wanted.client is not None and not (entry.client or "").startswith(wanted.client):
+        return False
+    if wanted.since is not None and entry.recorded_at < wanted.since:
+        return False
+    if wanted.until is not None and entry.recorded_at >= wanted.until:
+        return False
+    if wanted.text is None:
+        return True
+    needle = wanted.text.casefold()
+    if needle in entry.summary.casefold() or needle in entry.stream_id:
+        return True
+    return needle in recorded.event.model_dump_json().casefold()
