@@ -1,0 +1,160 @@
+"""A whole server without a transport, in this process: real log, real files, real locks, and a death on cue.
+
+A death is played by raising `Death` at a fault point: the stack unwinds, the locks fall as they do when a process ends,
+and nothing more is appended. What a second server then finds is what it would find after `kill -9`.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from adapters.clock_and_ids import RandomIds, SystemClock
+from adapters.files.workspace_files import DirectoryFilesByRoot
+from adapters.locks.instance_lock import FlockInstanceLocks
+from adapters.locks.lease import FlockWorkspaceLeases
+from adapters.log.event_log import SqliteEventLog
+from adapters.patch_writer.writer import ExchangePatchWriter
+from codespace_es.aggregates.instance import InstanceStarted
+from codespace_es.codespace import Codespace
+from codespace_es.command_handlers.instance_life import InstanceLife
+from codespace_es.command_handlers.settling import settle_at_start
+from codespace_es.event_catalogue import CATALOGUE
+from codespace_es.open_index import open_change
+from codespace_es.ports.fault_points import FaultHook, FaultPoint, no_faults
+from codespace_es.ports.locks import Held
+from codespace_es.ports.world import World
+from codespace_es.vocabulary.answer import Answer, Command
+from codespace_es.vocabulary.event import Caller
+from codespace_es.vocabulary.identifiers import InstanceId, RequestId, workspace_key
+from codespace_es.vocabulary.workspace import Workspace
+from support.crash_faults import Death
+
+MACHINE = "machine-of-the-tests"
+
+Result = TypeVar("Result")
+
+
+class ServerDied(Exception):  # noqa: N818 - what a client sees of a death: no answer
+    """The server ended in the middle of the call."""
+
+
+class _MortalEffects:
+    """Runs effects at once; a death in one is the death of the server."""
+
+    def __init__(self, server: "Server") -> None:
+        self._server = server
+
+    async def run(self, story: Callable[[], Awaitable[Result]]) -> Result:
+        try:
+            return await story()
+        except Death as death:
+            self._server.is_dead = True
+            raise ServerDied from death
+
+
+class Server:
+    """One instance over a data directory and workspaces: `async with`, or `start` and then `stop` or `die`."""
+
+    def __init__(
+        self, scratch: Path, roots: Mapping[str, Path], *, faults: FaultHook = no_faults, is_ephemeral: bool = False,
+        protected_paths: tuple[str, ...] = (), settles_at_start: bool = True,
+    ) -> None:
+        self.is_dead = False
+        self.hook = faults
+        self.protected_paths = protected_paths
+        self._settles_at_start = settles_at_start
+        ids, clock = RandomIds(), SystemClock()
+        instance_id = InstanceId(f"inst-{ids.uuid()}")
+        (scratch / "data").mkdir(mode=0o700, exist_ok=True)
+        locks = scratch / "locks"
+        locks.mkdir(mode=0o700, exist_ok=True)
+        self.log = SqliteEventLog(
+            None if is_ephemeral else scratch / "data" / "codespace.db",
+            catalogue=CATALOGUE, open_rule=open_change, instance_id=instance_id, clock=clock, ids=ids,
+            faults=self._reach,
+        )
+        self.world = World(
+            instance_id=instance_id,
+            machine_id=MACHINE,
+            new_file_mode=0o644,
+            workspaces={name: _workspace(name, root, protected_paths) for name, root in roots.items()},
+            log=self.log,
+            files=DirectoryFilesByRoot(),
+            patch_writer=ExchangePatchWriter(self._reach),
+            instance_locks=FlockInstanceLocks(str(locks)),
+            leases=FlockWorkspaceLeases(str(locks)),
+            effects=_MortalEffects(self),
+            clock=clock,
+            ids=ids,
+            faults=self._reach,
+        )
+        self.codespace = Codespace(self.world)
+        self._caller = Caller("mcp", RequestId(f"req-{ids.uuid()}"), "tests/1")
+        self._life = InstanceLife(self.world, self._caller)
+        self._lock: Held | None = None
+        self._stack = AsyncExitStack()
+
+    def _reach(self, point: FaultPoint) -> None:
+        self.hook(point)
+
+    async def start(self) -> Self:
+        """Take the lock, open the log, say so, settle."""
+        self._lock = self.world.instance_locks.take_own(self.world.instance_id)
+        await self._stack.enter_async_context(self.log)
+        await self._life.start(_STARTED)
+        if self._settles_at_start:
+            await self.settle()
+        return self
+
+    async def settle(self) -> None:
+        """Close what the dead have left."""
+        try:
+            await settle_at_start(self.world, self._caller)
+        except Death as death:
+            self.is_dead = True
+            raise ServerDied from death
+
+    async def handle(self, command: Command) -> Answer:
+        """Return the answer. Raises the refusal, or ServerDied."""
+        assert not self.is_dead
+        return await self.codespace.handle(command, self._caller)
+
+    async def stop(self) -> None:
+        """End in good order."""
+        await self._life.stop()
+        await self.die()
+
+    async def die(self) -> None:
+        """Let the locks fall and append nothing more."""
+        self.is_dead = True
+        self.hook = no_faults
+        await self._stack.aclose()
+        if self._lock is not None:
+            self._lock.release()
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if self.is_dead:
+            await self.die()
+        else:
+            await self.stop()
+
+
+def _workspace(name: str, root: Path, protected_paths: tuple[str, ...]) -> Workspace:
+    canonical = str(root.resolve())
+    return Workspace(
+        workspace_id=name, key=workspace_key(MACHINE, canonical), root=canonical, profile="workspace-write",
+        protected_paths=protected_paths,
+    )
+
+
+_STARTED = InstanceStarted(
+    software="codespace-es/tests", machine_id=MACHINE, host="here", boot_id="boot", pid=1, pid_namespace=1,
+    started_ticks=1, transport="stdio", configuration="sha256:" + "0" * 64,
+)
