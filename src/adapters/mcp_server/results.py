@@ -41,6 +41,7 @@ def _tell(wire: dict[str, Any], *, is_error: bool) -> dict[str, Any]:
         "content": [{"type": "text", "text": text}],
         "structuredContent": wire,
         "isError": is_error,
+        "resultType": "complete",
     }
 
 

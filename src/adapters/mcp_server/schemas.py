@@ -39,7 +39,7 @@ def _single(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return `schema` without the alternative null: what is absent is left out. A reference is an object."""
     alternatives = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
     assert len(alternatives) <= 1, "an argument or result has one type"
-    single = {**schema, **(alternatives[0] if alternatives else {})}
+    single = {**(alternatives[0] if alternatives else {}), **schema}
     single.pop("anyOf", None)
     if "$ref" in single:
         return {"type": "object"}

@@ -20,6 +20,9 @@ _NOTE = (
 class ServerDescription(WorkspaceDescription):
     """The server, and the workspace asked for."""
 
+    workspace_id: str | None = Field(
+        default=None, description="Its name here.", json_schema_extra={"type": ["string", "null"]}
+    )
     server: str = Field(description="Always codespace.")
     version: str = Field(description="Of the server.")
     internal_model_calls: bool = Field(default=False, description="Always false.")
