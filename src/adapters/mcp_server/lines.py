@@ -51,9 +51,8 @@ class LineSplitter:
             if piece:
                 self._chunks.append(piece)
             return
-        if self._chunks or not self._head:
+        if self._chunks:
             whole = b"".join(self._chunks)
-            self._head = (whole[:_END_BYTES] + piece)[:_END_BYTES]
-            self._tail = whole[-_END_BYTES:]
-            self._chunks = []
+            self._head, self._tail, self._chunks = whole[:_END_BYTES], whole[-_END_BYTES:], []
+        self._head += piece[: _END_BYTES - len(self._head)]
         self._tail = (self._tail + piece[-_END_BYTES:])[-_END_BYTES:]

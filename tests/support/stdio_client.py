@@ -1,0 +1,148 @@
+"""Clients of a server that is a child on pipes: the SDK's own, and a raw one that can say anything."""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+from anyio.abc import Process
+from anyio.streams.buffered import BufferedByteReceiveStream
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+ROOT = Path(__file__).parents[2]
+SECONDS_MAX = 20
+LINE_BYTES_MAX = 64 * 1024 * 1024
+
+Era = Literal["2025-11-25", "2026-07-28"]
+ERAS: tuple[Era, ...] = ("2025-11-25", "2026-07-28")
+
+_INITIALIZE = {
+    "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"},
+}
+
+
+def product(root: Path, scratch: Path, *, profile: str = "workspace-write", name: str = "demo") -> list[str]:
+    """Return the command line that serves `root`, with its log under `scratch`."""
+    return [
+        sys.executable, "-m", "adapters.cli.main", "serve",
+        "--workspace", f"{name}={root}:{profile}", "--data-dir", str(scratch / "data"),
+    ]
+
+
+def scripted_door() -> list[str]:
+    """Return the command line of the server whose door is scripted."""
+    return [sys.executable, "-m", "support.scripted_door"]
+
+
+def environment(scratch: Path) -> dict[str, str]:
+    """Return what a child needs, and nothing of this user's own configuration."""
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(scratch),
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT), str(ROOT / "tests")]),
+        "PYTHONWARNINGS": "error::ResourceWarning",
+    }
+
+
+@asynccontextmanager
+async def connected(command: list[str], scratch: Path, era: Era = "2025-11-25") -> AsyncIterator[Client]:
+    """Yield the SDK's client, speaking one era, to a child of its own."""
+    parameters = StdioServerParameters(command=command[0], args=command[1:], env=environment(scratch))
+    mode = "legacy" if era == "2025-11-25" else era
+    with open(scratch / "server.log", "a", encoding="utf-8") as log:
+        async with Client(stdio_client(parameters, errlog=log), mode=mode) as client:
+            yield client
+
+
+class RawClient:
+    """Speaks lines, good and bad, to a child."""
+
+    def __init__(self, process: Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.process = process
+        self._input = process.stdin
+        self.output = BufferedByteReceiveStream(process.stdout)
+        self._last_id = 1000
+
+    async def send_bytes(self, content: bytes) -> None:
+        await self._input.send(content)
+
+    async def send(self, message: Any) -> None:
+        await self.send_bytes(json.dumps(message).encode() + b"\n")
+
+    async def receive(self) -> dict[str, Any]:
+        message = json.loads(await self.output.receive_until(b"\n", LINE_BYTES_MAX))
+        assert isinstance(message, dict)
+        return message
+
+    async def initialize(self) -> dict[str, Any]:
+        answer = await self.ask("initialize", _INITIALIZE)
+        await self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return answer
+
+    async def ask(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return the answer to a request, which has to be the next message."""
+        self._last_id += 1
+        await self.send({"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params or {}})
+        answer = await self.receive()
+        assert answer["id"] == self._last_id, answer
+        return answer
+
+    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """Return the structured content of a tool call."""
+        answer = await self.ask("tools/call", {"name": tool, "arguments": arguments})
+        return answer["result"]["structuredContent"]
+
+    async def start_call(self, identifier: int | str, tool: str, meta: Any = None, **arguments: Any) -> None:
+        params: dict[str, Any] = {"name": tool, "arguments": arguments}
+        if meta is not None:
+            params["_meta"] = meta
+        await self.send({"jsonrpc": "2.0", "id": identifier, "method": "tools/call", "params": params})
+
+    async def end_input(self) -> None:
+        await self._input.aclose()
+
+    async def close_output(self) -> None:
+        assert self.process.stdout is not None
+        await self.process.stdout.aclose()
+
+    def kill(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    async def exit_code(self) -> int:
+        return await self.process.wait()
+
+
+@asynccontextmanager
+async def raw_client(command: list[str], scratch: Path, *, initializes: bool = True) -> AsyncIterator[RawClient]:
+    """Yield a raw client of a child of its own, whose log is `server.log` in `scratch`."""
+    with open(scratch / "server.log", "ab") as log:
+        process = await anyio.open_process(command, env=environment(scratch), cwd=scratch, stderr=log)
+        try:
+            client = RawClient(process)
+            if initializes:
+                with anyio.fail_after(SECONDS_MAX):
+                    await client.initialize()
+            yield client
+        finally:
+            with anyio.CancelScope(shield=True):
+                await _bury(process)
+
+
+async def _bury(process: Process) -> None:
+    if process.returncode is None:
+        process.kill()
+    await process.wait()
+    await process.aclose()
+
+
+def read_log(scratch: Path) -> str:
+    """Return what the child said on stderr."""
+    return (scratch / "server.log").read_text(encoding="utf-8")
