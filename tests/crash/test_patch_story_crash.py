@@ -5,6 +5,7 @@ was acknowledged stays; a second settling changes nothing; no temporary file is 
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ import pytest
 from codespace_es.command_handlers.patching import ApplyPatch
 from codespace_es.command_handlers.reporting import ReportOperation
 from codespace_es.ports.fault_points import FaultPoint, no_faults
+from codespace_es.ports.log import StoreUnavailableError
 from codespace_es.vocabulary.errors import CodespaceError
-from support.crash_faults import FailAt, Recorder, die_by_raising
+from support.crash_faults import FailAt, Recorder
 from support.crash_faults import count as tally
-from support.server import Server, ServerDied
+from support.server import DieFrom, Server, ServerDied
 
 pytestmark = pytest.mark.anyio
 
@@ -89,20 +91,16 @@ async def report(server: Server) -> dict[str, Any] | None:
 async def run_to_death(scratch: Path, root: Path, k: int) -> bool:
     """Run the patch in a server that dies at its k-th point; return whether it got there."""
     server = await Server(scratch, {"demo": root}).start()
-    server.hook = die_by_raising(k)
+    server.hook = fate = DieFrom(k)
     try:
         await server.handle(COMMAND)
     except ServerDied:
-        await server.die()
-        return True
+        pass
     except CodespaceError as error:
-        # Inside the writer thread a death is a failed transaction: the client is told that nothing was stored.
+        # On the writer thread a death is a failed transaction: the client is told that nothing was stored.
         assert error.code == "STORE_UNAVAILABLE"
-        await server.die()
-        return True
-    server.hook = no_faults
-    await server.stop()
-    return False
+    await server.die()
+    return fate.has_struck
 
 
 async def check_whole(server: Server, root: Path, before: Tree, after: Tree) -> str:
@@ -168,25 +166,15 @@ async def test_a_death_while_settling_is_settled_by_the_next(tmp_path: Path) -> 
             root = fresh_scene(scratch)
             await run_to_death(scratch, root, k)
             second = await Server(scratch, {"demo": root}, settles_at_start=False).start()
-            recorder, die = Recorder(), die_by_raising(k2)
-
-            def hook(point: FaultPoint, recorder: Recorder = recorder, die: Any = die) -> None:
-                recorder(point)
-                die(point)
-
-            second.hook = hook
-            is_over = False
-            try:
+            second.hook = fate = DieFrom(k2)
+            with suppress(ServerDied, StoreUnavailableError):
                 await second.settle()
-                is_over = len(recorder.points) < k2
-            except ServerDied:
-                pass
-            names |= set(recorder.points)
+            names |= set(fate.points)
             await second.die()
             async with Server(scratch, {"demo": root}) as third:
                 await check_whole(third, root, before, after)
             tally("deaths while settling", 1)
-            if is_over:
+            if not fate.has_struck:
                 break
     assert names >= SETTLE_POINTS
 

@@ -7,6 +7,7 @@ with its code.
 
 import shutil
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,7 @@ from codespace_es.ports.fault_points import no_faults
 from codespace_es.vocabulary.answer import Command
 from codespace_es.vocabulary.errors import CodespaceError
 from replay.verify import verify
-from support.crash_faults import die_by_raising
-from support.server import Server, ServerDied
+from support.server import DieFrom, Server, ServerDied
 
 NUMBERS = st.integers(0, 3)
 KEYS = st.sampled_from([None, "k1", "k2", "k3"])
@@ -139,12 +139,12 @@ class Idempotency(RuleBasedStateMachine):
     def die_in_a_patch(self, name: str, old: int, new: int, key: str, k: int) -> None:
         """Whatever the moment of death, it was done wholly or not at all, and a repeat tells which."""
         server = self.servers[name]
-        server.hook = die_by_raising(k)
+        server.hook = fate = DieFrom(k)
         command = ApplyPatch(workspace_id="demo", patch=patch_text(old, new), operation_key=key)
         was_known, expected = key in self.keys, self._expected(old, new)
-        try:
+        with suppress(ServerDied):
             self._ask(name, command)
-        except ServerDied:
+        if fate.has_struck:
             self.portal.call(server.die)
             self._restart(name)
         server.hook = no_faults

@@ -36,6 +36,24 @@ MACHINE = "machine-of-the-tests"
 Result = TypeVar("Result")
 
 
+class DieFrom:
+    """Raises `Death` at the k-th point and at every later one: the dead don't act, on whichever thread."""
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+        self.points: list[FaultPoint] = []
+
+    @property
+    def has_struck(self) -> bool:
+        """The moment came."""
+        return len(self.points) >= self.k
+
+    def __call__(self, point: FaultPoint) -> None:
+        self.points.append(point)
+        if self.has_struck:
+            raise Death
+
+
 class ServerDied(Exception):  # noqa: N818 - what a client sees of a death: no answer
     """The server ended in the middle of the call."""
 
@@ -130,6 +148,8 @@ class Server:
         """Let the locks fall and append nothing more."""
         self.is_dead = True
         self.hook = no_faults
+        self._life.close_record()
+        self._life._receive.close()
         await self._stack.aclose()
         if self._lock is not None:
             self._lock.release()

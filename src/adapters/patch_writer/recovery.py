@@ -37,6 +37,7 @@ def settle(scene: Scene) -> WriteOutcome:
     found = {findings[number].found for number in rows}
     if found <= {"after"}:
         _make_durable(scene, rows)
+        scene.remove_emptied()
         return WriteOutcome("applied", is_swap_atomic=scene.swaps.is_atomic)
     if found == {"before", "after"}:
         _undo(scene, rows)

@@ -1,5 +1,6 @@
 """One order being carried out, undone or settled: what all steps need, and the steps that all of them share."""
 
+import contextlib
 import errno
 import os
 from collections.abc import Iterable
@@ -82,6 +83,14 @@ class Scene:
                     raise
             else:
                 self.places.forget(path)
+
+    def remove_emptied(self) -> None:
+        """Remove the directories that the order names for it, as far as they are empty and can be removed."""
+        removed = self.order.removed_directories
+        with contextlib.suppress(OSError):
+            self.remove_directories(removed)
+            if removed:
+                self.sync_directories((), removed)
 
     def sync_directories(self, rows: Iterable[PlannedFile], made: Iterable[str]) -> None:
         """Make the names of `rows`, and of the directories `made`, durable. Raises OSError."""

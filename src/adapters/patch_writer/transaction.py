@@ -6,6 +6,7 @@
 4. Read everything again, by its path from the root.
 5. Remove what was displaced, unless it was written to meanwhile through a descriptor that was open before.
 6. Make the names durable, once a directory.
+7. Remove the directories that an undo leaves empty. It is done by now: one that can't be removed stays.
 
 Whatever goes wrong on the way, everything is brought back, and the outcome says what is on disk.
 """
@@ -60,6 +61,7 @@ class Transaction:
                 self._scene.sync_directories(self._changed_rows(), self._made)
         except CodespaceError as error:
             return self._roll_back(Fault.of(error))
+        self._scene.remove_emptied()
         return WriteOutcome("applied", is_swap_atomic=self._scene.swaps.is_atomic)
 
     def _changed_rows(self) -> list[PlannedFile]:

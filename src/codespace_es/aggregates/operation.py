@@ -42,7 +42,7 @@ class OperationMinted(Event):
     plan: tuple[PlannedFile, ...] = Field(default=(), description="Net effect in hunk order; empty for a refusal.")
     made_directories: tuple[str, ...] = Field(default=(), description="Directories the plan makes, parents first.")
     removed_directories: tuple[str, ...] = Field(
-        default=(), description="Directories an undo removes when empty, children first."
+        default=(), description="Directories an undo removes when empty, parents first."
     )
 
 

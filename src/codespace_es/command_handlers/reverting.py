@@ -115,7 +115,7 @@ def _prepare(world: World, workspace: Workspace, undone_id: OperationId) -> Prep
         plan=plan,
         images=images,
         made_directories=tuple(made),
-        removed_directories=tuple(reversed(undone.made_directories)),
+        removed_directories=undone.made_directories,
         files=tuple(row.path for row in plan),
         summaries=summaries,
         diff=writer.text,

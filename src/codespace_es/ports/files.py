@@ -49,6 +49,7 @@ class Listing:
     is_incomplete: bool
     """The walk hit a cap, so there may be more."""
     unreadable_count: int = 0
+    """Of `paths`: names that aren't UTF-8, which no path argument can say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,13 @@ class WorkspaceFiles(Protocol):
 
     def missing_directories(self, path: str) -> tuple[str, ...]:
         """Return the parents of `path` that don't exist, outermost first. Raises the codes above."""
+        ...
+
+    def did_you_mean(self, path: str) -> str | None:
+        """Return the existing path that differs from `path` only in letter case or Unicode form, or None.
+
+        FILE_NOT_FOUND of the reading methods carries it in `detail`. Raises PATH_ESCAPE, FILE_OPERATION_FAILED.
+        """
         ...
 
     def version(self, path: str) -> Version:

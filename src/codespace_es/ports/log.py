@@ -5,7 +5,7 @@ of the open index that follow from its events.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from codespace_es.vocabulary.event import Body, Caller, Digest, Event, RecordedEvent
@@ -55,11 +55,12 @@ class NewBody:
     stream_id: StreamId
     kind: BodyKind
     content: bytes
+    body: Body = field(init=False, compare=False, repr=False)
+    """The name by which an event refers to it."""
 
-    @property
-    def body(self) -> Body:
-        """The name by which an event refers to it."""
-        return Body(digest=digest_of(self.content), size_bytes=len(self.content))
+    def __post_init__(self) -> None:
+        # Hashed once: the event that names it and the append that stores it both need it.
+        object.__setattr__(self, "body", Body(digest=digest_of(self.content), size_bytes=len(self.content)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ class PatchOrder:
     image: Callable[[Digest], bytes]
     """Content by digest, before- and after-images. May block; raises LookupError for one that is gone."""
     removed_directories: tuple[str, ...] = ()
-    """Directories to remove when all else is done, if they are empty then; children first (an undo's)."""
+    """Directories to remove when all else is done, if they are empty then; parents first (an undo's)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,18 @@ Source: V4A reference, section 5.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Literal, TypeAlias
 
 from codespace_es.v4a.linear_search import occurrences
-from codespace_es.v4a.white_space import trim, trim_end
+from codespace_es.v4a.white_space import WHITE_SPACE
 
 MatchKind: TypeAlias = Literal["exact", "trailing_space", "surrounding_space", "folded_punctuation"]
+
+PASSES: tuple[MatchKind, ...] = ("exact", "trailing_space", "surrounding_space", "folded_punctuation")
+"""In the order in which they are tried."""
 
 PLACES_SHOWN_MAX = 10
 _FOLDED = str.maketrans(
@@ -33,19 +37,28 @@ _SCANS_BEFORE_INDEX = 6
 _COMPARISONS_PER_LINE_MAX = 4
 
 
-def fold(text: str) -> str:
-    """Return `text` as the loosest pass compares it."""
-    text = trim(text)
-    return text if text.isascii() else text.translate(_FOLDED)
+def _loosened(lines: list[str], kind: MatchKind) -> list[str]:
+    """Return `lines`, which are as the pass before `kind` compares them, as `kind` does; the same list if all are equal.
+
+    Whole lists at a time, since a call a line would be most of the price.
+    """
+    if kind == "trailing_space":
+        loosened = list(map(str.rstrip, lines, repeat(WHITE_SPACE)))
+    elif kind == "surrounding_space":
+        loosened = list(map(str.lstrip, lines, repeat(WHITE_SPACE)))
+    elif kind == "folded_punctuation" and not all(map(str.isascii, lines)):
+        loosened = [line if line.isascii() else line.translate(_FOLDED) for line in lines]
+    else:
+        return lines
+    return lines if loosened == lines else loosened
 
 
-def _as_is(text: str) -> str:
-    return text
-
-
-_PASSES: tuple[tuple[MatchKind, Callable[[str], str]], ...] = (
-    ("exact", _as_is), ("trailing_space", trim_end), ("surrounding_space", trim), ("folded_punctuation", fold),
-)
+def folded(lines: Sequence[str]) -> list[str]:
+    """Return each of `lines` as the loosest pass compares it."""
+    result = list(lines)
+    for kind in PASSES:
+        result = _loosened(result, kind)
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +79,8 @@ class ChunkLocator:
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = list(lines)
-        self._forms: dict[MatchKind, _Form] = {}
+        self._forms = [_Form(self.lines)]
+        """As the passes compare the lines, as far as a pass was needed; passes that see no difference share one."""
 
     def locate(self, block: Sequence[str], *, start_index: int, is_end_of_file: bool = False) -> Match | None:
         """Return the place of `block` at or below `start_index`, or None.
@@ -78,31 +92,40 @@ class ChunkLocator:
         first_start = max(start_index, last_start) if is_end_of_file else start_index
         if not block or first_start > last_start:
             return None
-        for kind, key in _PASSES:
-            wanted = list(block) if kind == "exact" else [key(line) for line in block]
-            places = self._form(kind, key).places(wanted, first_start)
+        tried: tuple[_Form, list[str]] | None = None
+        wanted = list(block)
+        for number, kind in enumerate(PASSES):
+            wanted = _loosened(wanted, kind)
+            form = self._form(number)
+            if tried is not None and tried[0] is form and tried[1] is wanted:
+                continue
+            places = form.places(wanted, first_start)
             if places:
                 return Match(places[0], kind, len(places), tuple(places[:PLACES_SHOWN_MAX]))
+            tried = (form, wanted)
         return None
 
-    def places_of(self, line: str, *, places_max: int) -> list[int]:
-        """Return the first lines equal to `line` in the loosest pass, at most `places_max` of them."""
-        form = self._form("folded_punctuation", fold)
-        return form.positions().get(fold(line), [])[:places_max]
+    def folded_lines(self) -> list[str]:
+        """Return the lines as the loosest pass compares them. They are the locator's: don't change them."""
+        return self._form(len(PASSES) - 1).lines
 
-    def _form(self, kind: MatchKind, key: Callable[[str], str]) -> "_Form":
-        form = self._forms.get(kind)
-        if form is None:
-            lines = self.lines if kind == "exact" else [key(line) for line in self.lines]
-            form = self._forms[kind] = _Form(lines)
-        return form
+    def folded_positions(self) -> dict[str, list[int]]:
+        """Return where each of the distinct `folded_lines` stands, ascending. It is the locator's: don't change it."""
+        return self._form(len(PASSES) - 1).positions()
+
+    def _form(self, number: int) -> "_Form":
+        while len(self._forms) <= number:
+            last = self._forms[-1]
+            lines = _loosened(last.lines, PASSES[len(self._forms)])
+            self._forms.append(last if lines is last.lines else _Form(lines))
+        return self._forms[number]
 
 
 class _Form:
     """The lines as one pass compares them."""
 
     def __init__(self, lines: list[str]) -> None:
-        self._lines = lines
+        self.lines = lines
         self._scanned = 0
         self._positions: dict[str, list[int]] | None = None
 
@@ -110,15 +133,15 @@ class _Form:
         """Return where every distinct line stands, ascending."""
         if self._positions is None:
             self._positions = {}
-            for index, line in enumerate(self._lines):
+            for index, line in enumerate(self.lines):
                 self._positions.setdefault(line, []).append(index)
         return self._positions
 
     def places(self, wanted: list[str], first_start: int) -> list[int]:
         """Return every place of `wanted` at or below `first_start`, ascending. Linear in lines and block."""
-        lines, length = self._lines, len(wanted)
+        lines, length = self.lines, len(wanted)
         budget = _COMPARISONS_PER_LINE_MAX * (len(lines) + length)
-        probe = max(range(length), key=lambda index: len(wanted[index]))
+        probe = wanted.index(max(wanted, key=len))
         last_start = len(lines) - length
         found: list[int] = []
         for position in self._occurrences(wanted[probe], first_start + probe, last_start + probe):
@@ -135,7 +158,7 @@ class _Form:
 
     def _occurrences(self, line: str, start: int, last: int) -> Iterator[int]:
         """Yield where `line` stands from `start` to `last`, ascending."""
-        if self._positions is None and self._scanned > _SCANS_BEFORE_INDEX * len(self._lines):
+        if self._positions is None and self._scanned > _SCANS_BEFORE_INDEX * len(self.lines):
             self.positions()
         if self._positions is not None:
             positions = self._positions.get(line, [])
@@ -147,7 +170,7 @@ class _Form:
         self._scanned += last + 1 - start
         while start <= last:
             try:
-                position = self._lines.index(line, start, last + 1)
+                position = self.lines.index(line, start, last + 1)
             except ValueError:
                 return
             yield position

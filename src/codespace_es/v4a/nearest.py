@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from codespace_es.v4a.chunk_locator import ChunkLocator, fold
+from codespace_es.v4a.chunk_locator import ChunkLocator, folded
 from codespace_es.vocabulary.limits import ERROR_EXCERPT_LINES_MAX
 
 _VOTERS_MAX = 2_000
@@ -36,12 +36,13 @@ def nearest_place(locator: ChunkLocator, block: list[str], *, start_index: int) 
     lines = locator.lines
     if not lines:
         return None
-    place = _place_by_votes(locator, block, start_index)
+    folded_block = folded(block)
+    place = _place_by_votes(locator, folded_block, start_index)
     if place is None:
         place = _place_by_words(lines, block)
     if place is None:
         place = min(start_index, len(lines) - 1)
-    block_index = _first_difference(lines, block, place)
+    block_index = _first_difference(locator.folded_lines(), folded_block, place)
     first_shown = min(max(place + block_index - _LINES_SHOWN_ABOVE, place, 0), len(lines) - 1)
     shown = lines[first_shown : first_shown + ERROR_EXCERPT_LINES_MAX]
     return NearestPlace(block_index, first_shown + 1, tuple(shown))
@@ -49,11 +50,12 @@ def nearest_place(locator: ChunkLocator, block: list[str], *, start_index: int) 
 
 def _place_by_votes(locator: ChunkLocator, block: list[str], start_index: int) -> int | None:
     votes: Counter[int] = Counter()
+    positions = locator.folded_positions()
     step = 1 + len(block) // _VOTERS_MAX
     for block_index in range(0, len(block), step):
         line = block[block_index]
-        if fold(line):
-            for position in locator.places_of(line, places_max=_PLACES_A_VOTER_MAX):
+        if line:
+            for position in positions.get(line, ())[:_PLACES_A_VOTER_MAX]:
                 votes[position - block_index] += 1
     if not votes:
         return None
@@ -76,6 +78,6 @@ def _place_by_words(lines: list[str], block: list[str]) -> int | None:
 def _first_difference(lines: list[str], block: list[str], place: int) -> int:
     for block_index, line in enumerate(block):
         position = place + block_index
-        if not 0 <= position < len(lines) or fold(lines[position]) != fold(line):
+        if not 0 <= position < len(lines) or lines[position] != line:
             return block_index
     return 0
