@@ -37,6 +37,8 @@ def store_begins_the_log(append: SeenAppend, _memory: Memory) -> Iterator[Breach
 def only_a_running_instance_writes(append: SeenAppend, memory: Memory) -> Iterator[Breach]:
     """An append is made by an instance that has started and has neither stopped nor been recovered (law 9)."""
     writer: str = append.envelope.instance_id
+    if writer in memory.damaged:
+        return
     own = [seen for seen in append.events if seen.stream_id == writer]
     is_running = memory.is_running(writer)
     if own:

@@ -1,0 +1,74 @@
+"""Damage a log file as somebody who may write it could: past the triggers, with or without hiding it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from adapters.log import bodies
+from adapters.log.chain import GENESIS, link
+from adapters.log.rows import encode_event
+from adapters.log.sqlite import driver
+from codespace_es.ports.log import NewBody
+from codespace_es.vocabulary.event import Event
+
+
+class Tamperer:
+    """An open log file without its guards."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = driver.connect(path, isolation_level=None)
+        self._connection.execute("DROP TRIGGER IF EXISTS events_refuse_update")
+        self._connection.execute("DROP TRIGGER IF EXISTS events_refuse_delete")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def execute(self, statement: str, *values: object) -> list[tuple]:
+        return self._connection.execute(statement, values).fetchall()
+
+    def state(self, position: int) -> bytes:
+        return self.execute("SELECT state FROM events WHERE position = ?", position)[0][0]
+
+    def change_state(self, position: int, change: Callable[[bytes], bytes]) -> None:
+        self.execute("UPDATE events SET state = ? WHERE position = ?", change(self.state(position)), position)
+
+    def drop(self, position: int) -> None:
+        self.execute("DELETE FROM events WHERE position = ?", position)
+
+    def swap(self, first: int, second: int) -> None:
+        """Exchange what stands at two positions."""
+        for old, new in ((first, -1), (second, first), (-1, second)):
+            self.execute("UPDATE events SET position = ? WHERE position = ?", new, old)
+
+    def append(self, stream_id: str, version: int, event: Event, *, like: int, append_id: str | None = None) -> int:
+        """Add an event with the envelope of the one at `like`, and an append of its own; return its position."""
+        position = self.execute("SELECT max(position) FROM events")[0][0] + 1
+        envelope = self.state(like).partition(b"\n")[0]
+        own = (append_id or f"apd-forged-{position}").encode()
+        start = envelope.index(b'"append_id":"') + len(b'"append_id":"')
+        envelope = envelope[:start] + own + envelope[envelope.index(b'"', start):]
+        self.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", position, stream_id, version, event.TOPIC,
+                     envelope + b"\n" + encode_event(event), b"")
+        self.hide()
+        return position
+
+    def hide(self) -> None:
+        """Number the events anew and give them hashes that fit: only the laws can tell now."""
+        rows = self.execute("SELECT position, stream_id, version, topic, state FROM events ORDER BY position")
+        previous = GENESIS
+        for number, (position, stream, version, topic, state) in enumerate(rows, start=1):
+            previous = link(previous, number, stream.encode(), version, topic.encode(), state)
+            self.execute("UPDATE events SET position = ?, hash = ? WHERE position = ?", number, previous, position)
+
+    def drop_body(self, stream_id: str, digest: str) -> None:
+        self.execute("DELETE FROM bodies WHERE stream_id = ? AND digest = ?", stream_id, bodies.key_of(digest))
+
+    def change_body(self, stream_id: str, digest: str, content: bytes) -> None:
+        self.execute("UPDATE bodies SET content = ? WHERE stream_id = ? AND digest = ?", content, stream_id,
+                     bodies.key_of(digest))
+
+    def add_body(self, body: NewBody) -> None:
+        bodies.insert(self._connection, [bodies.row_of(body, 0)])

@@ -1,0 +1,195 @@
+"""`verify` finds each kind of damage that was planted, and names the position where it stands."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tampering import Tamperer
+
+from adapters.log.reader import LogReader
+from codespace_es.aggregates.operation import OperationFinished
+from codespace_es.event_catalogue import CATALOGUE
+from codespace_es.ports.log import NewBody
+from codespace_es.vocabulary.file_change import digest_of
+from codespace_es.vocabulary.identifiers import StreamId
+from replay.finding import MEANINGS, Law
+from replay.verify import Anchor, VerifyReport, verify
+
+
+def read(path: Path, **options) -> VerifyReport:
+    with LogReader(path, CATALOGUE) as reader:
+        return verify(reader, **options)
+
+
+def places(report: VerifyReport) -> dict[Law, int]:
+    assert report.is_ok == (not report.findings)
+    return {finding.law: finding.position for finding in report.findings}
+
+
+def test_a_changed_event_breaks_the_chain_where_it_stands(life):
+    with Tamperer(life.path) as tamperer:
+        tamperer.change_state(15, lambda state: state.replace(b'"tool":"read"', b'"tool":"find"'))
+    report = read(life.path)
+    assert places(report) == {Law.CHAIN: 15}
+    finding = report.findings[0]
+    assert (finding.count, finding.meaning) == (1, MEANINGS[Law.CHAIN])
+    assert "instance.call_refused.v1" in finding.problem
+
+
+@settings(max_examples=60)
+@given(position=st.integers(1, 30), place=st.floats(0, 1, exclude_max=True), mask=st.integers(1, 255))
+def test_whichever_byte_is_changed_the_chain_names_its_position(written_life, tmp_path_factory, position, place, mask):
+    path = tmp_path_factory.mktemp("changed") / "log.db"
+    path.write_bytes(written_life.path.read_bytes())
+
+    def change(state: bytes) -> bytes:
+        index = int(place * len(state))
+        return state[:index] + bytes([state[index] ^ mask]) + state[index + 1:]
+
+    with Tamperer(path) as tamperer:
+        tamperer.change_state(position, change)
+    assert places(read(path))[Law.CHAIN] == position
+
+
+@settings(max_examples=30)
+@given(first=st.integers(1, 28), length=st.integers(1, 29))
+def test_whatever_is_dropped_before_the_end_is_missed_at_its_position(written_life, tmp_path_factory, first, length):
+    path = tmp_path_factory.mktemp("dropped") / "log.db"
+    path.write_bytes(written_life.path.read_bytes())
+    with Tamperer(path) as tamperer:
+        for position in range(first, min(first + length, 30)):
+            tamperer.drop(position)
+    assert places(read(path))[Law.POSITIONS] == first
+
+
+def test_a_dropped_event_leaves_its_stream_with_a_gap(life):
+    with Tamperer(life.path) as tamperer:
+        tamperer.drop(15)
+    assert places(read(life.path)) == {Law.POSITIONS: 15, Law.VERSIONS: 23}
+
+
+def test_an_event_taken_out_and_hidden_leaves_its_stream_with_a_gap(life):
+    with Tamperer(life.path) as tamperer:
+        tamperer.drop(15)
+        tamperer.hide()
+    # Every later position has moved too, which the open index still remembers as it was.
+    assert places(read(life.path)) == {Law.VERSIONS: 22, Law.OPEN_INDEX: 27}
+
+
+def test_swapped_events_break_the_chain_at_the_first(life):
+    with Tamperer(life.path) as tamperer:
+        tamperer.swap(12, 15)
+    assert places(read(life.path))[Law.CHAIN] == 12
+
+
+def test_a_cut_off_end_is_seen_by_the_open_index_and_by_an_earlier_head(life):
+    head = read(life.path)
+    with Tamperer(life.path) as tamperer:
+        tamperer.drop(30)
+    assert places(read(life.path)) == {Law.CLAIM: 29, Law.OPEN_INDEX: 30}
+    cut = read(life.path, anchor=Anchor(head.head_position, head.head_hash))
+    assert places(cut) == {Law.CLAIM: 29, Law.POSITIONS: 30, Law.OPEN_INDEX: 30}
+
+
+def test_a_log_written_anew_is_told_by_an_earlier_head(life):
+    head = read(life.path)
+    with Tamperer(life.path) as tamperer:
+        tamperer.change_state(15, lambda state: state.replace(b'"tool":"read"', b'"tool":"find"'))
+        tamperer.hide()
+    assert read(life.path).is_ok
+    assert places(read(life.path, anchor=Anchor(head.head_position, head.head_hash))) == {Law.CHAIN: 30}
+
+
+def test_an_event_that_is_no_event_is_named_and_stepped_over(life):
+    with Tamperer(life.path) as tamperer:
+        tamperer.change_state(9, lambda state: state[:-1])
+        tamperer.hide()
+    assert places(read(life.path)) == {Law.EVENTS: 9}
+
+
+def test_an_envelope_that_is_none_is_named_and_stepped_over(life):
+    with Tamperer(life.path) as tamperer:
+        tamperer.change_state(15, lambda state: state.replace(b'"channel":"mcp"', b'"channel":"fax"'))
+        tamperer.hide()
+    assert places(read(life.path)) == {Law.EVENTS: 15}
+
+
+@pytest.mark.parametrize("state", ["text", None, b"", 7])
+def test_a_row_that_holds_something_else_than_bytes_is_named(life, state):
+    with Tamperer(life.path) as tamperer:
+        tamperer.execute("PRAGMA writable_schema = ON")
+        tamperer.execute("UPDATE sqlite_schema SET sql = replace(sql, 'state BLOB NOT NULL', 'state BLOB') "
+                         "WHERE name = 'events'")
+    with Tamperer(life.path) as tamperer:
+        tamperer.execute("UPDATE events SET state = ? WHERE position = 15", state)
+    found = places(read(life.path))
+    assert (found[Law.CHAIN], found[Law.EVENTS]) == (15, 15)
+
+
+def test_an_unknown_topic_is_named_and_its_stream_left_alone(life):
+    with Tamperer(life.path) as tamperer:
+        tamperer.execute("UPDATE events SET topic = 'operation.begun.v9' WHERE position = 30")
+        tamperer.hide()
+    assert places(read(life.path)) == {Law.TOPICS: 30}
+
+
+def test_a_second_end_of_an_operation_cannot_follow(life):
+    operation = life.operations["deleted"]
+    with Tamperer(life.path) as tamperer:
+        body = NewBody(StreamId(operation), "result", b'{"changes":[]}')
+        tamperer.add_body(body)
+        position = tamperer.append(operation, 3, OperationFinished(status="applied", result=body.body), like=30)
+    assert places(read(life.path)) == {Law.FOLDS: position}
+
+
+def test_an_event_in_a_stream_of_another_kind_cannot_follow(life):
+    with Tamperer(life.path) as tamperer:
+        position = tamperer.append("store", 3, OperationFinished(status="applied"), like=30)
+    assert places(read(life.path)) == {Law.FOLDS: position}
+
+
+def test_a_stream_that_is_named_like_no_kind_cannot_be_folded(life):
+    with Tamperer(life.path) as tamperer:
+        position = tamperer.append("bucket-1", 1, OperationFinished(status="applied"), like=30)
+    assert places(read(life.path)) == {Law.FOLDS: position}
+
+
+def test_a_removed_content_is_missed_where_it_was_named(life):
+    operation = life.operations["updated"]
+    with Tamperer(life.path) as tamperer:
+        tamperer.drop_body(operation, digest_of(b"two\n"))
+    assert places(read(life.path)) == {Law.BODIES: 8}
+
+
+def test_a_changed_content_is_found_where_it_was_named(life):
+    operation = life.operations["updated"]
+    with Tamperer(life.path) as tamperer:
+        tamperer.change_body(operation, digest_of(b"two\n"), b"six\n")
+    assert places(read(life.path)) == {Law.BODIES: 8}
+
+
+def test_an_open_item_missing_from_the_index_is_found_at_its_opening(life):
+    with Tamperer(life.path) as tamperer:
+        tamperer.execute("DELETE FROM open_items WHERE kind = 'operation'")
+    assert places(read(life.path)) == {Law.OPEN_INDEX: 30}
+
+
+def test_an_item_too_many_in_the_open_index_is_found(life):
+    operation = life.operations["updated"]
+    with Tamperer(life.path) as tamperer:
+        tamperer.execute("INSERT INTO open_items VALUES (?, 'operation', NULL, 'inst-x', 8)", operation)
+    report = read(life.path)
+    assert places(report) == {Law.OPEN_INDEX: 8}
+    assert operation in report.findings[0].problem
+
+
+@pytest.mark.parametrize("column", ["workspace_key", "instance_id"])
+def test_an_open_item_with_other_particulars_is_found(life, column):
+    with Tamperer(life.path) as tamperer:
+        tamperer.execute(f"UPDATE open_items SET {column} = 'other' WHERE kind = 'operation'")
+    assert places(read(life.path)) == {Law.OPEN_INDEX: 30}
+
+
+def test_every_law_has_its_meaning():
+    assert set(MEANINGS) == set(Law)
