@@ -24,6 +24,7 @@ import anyio  # noqa: E402
 from log_load import (  # noqa: E402
     CALLER,
     CATALOGUE,
+    IDS,
     OperationMinted,
     claim,
     finish,
@@ -170,7 +171,7 @@ async def many_callers(directory: Path) -> None:
         await log.append(start(), CALLER)
         for _ in range(4 if QUICK else 10):
             theirs = await timed(lambda: asyncio.to_thread(
-                lambda: library.save(Taken("hold", f"appr-{uuid4()}", "sha256:" + "0" * 64))))
+                lambda: library.save(Taken("hold", f"appr-{IDS.uuid()}", "sha256:" + "0" * 64))))
             mine = await timed(lambda: log.append(claim(), CALLER))
             ratios.append(theirs / mine)
             rates["library"].append(callers * each / theirs)

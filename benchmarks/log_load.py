@@ -10,7 +10,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import anyio
 from adapters.log.event_log import SqliteEventLog
@@ -84,14 +84,25 @@ class WallClock:
         return time.monotonic()
 
 
-class RandomIds:
+class BufferedIds:
+    """Random ids from blocks of random bytes: one system call for 256 of them."""
+
+    def __init__(self) -> None:
+        self._block = b""
+
     def uuid(self) -> UUID:
-        return uuid4()
+        if not self._block:
+            self._block = os.urandom(4096)
+        taken, self._block = self._block[:16], self._block[16:]
+        return UUID(bytes=taken, version=4)
+
+
+IDS = BufferedIds()
 
 
 def make_log(path: Path | None, number: int = 1) -> SqliteEventLog:
     return SqliteEventLog(path, catalogue=CATALOGUE, open_rule=open_rule, instance_id=instance(number),
-                          clock=WallClock(), ids=RandomIds())
+                          clock=WallClock(), ids=IDS)
 
 
 def instance(number: int) -> InstanceId:
@@ -104,8 +115,8 @@ def start(number: int = 1) -> Append:
 
 def mint(image_bytes: int = 4_000) -> Append:
     """A patch of one file as it begins: its key's claim, the plan, the patch text, the file before and after."""
-    operation = StreamId(f"op-{uuid4()}")
-    key = str(uuid4())
+    operation = StreamId(f"op-{IDS.uuid()}")
+    key = str(IDS.uuid())
     request = NewBody(operation, "request", os.urandom(400))
     before, after = (NewBody(operation, "image", os.urandom(image_bytes)) for _ in range(2))
     plan = PlannedFile(path="src/package/module.py", kind="update", before=before.body.digest,
@@ -128,7 +139,7 @@ def finish(operation: StreamId) -> Append:
 
 def claim() -> Append:
     """One small event on a stream of its own."""
-    name = str(uuid4())
+    name = str(IDS.uuid())
     return Append((NewEvent(claim_stream("hold", name), 1,
                             ClaimTaken(kind="hold", holder_id=f"appr-{name}", fingerprint="sha256:" + "0" * 64)),))
 

@@ -6,7 +6,7 @@ code to run.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from operator import attrgetter
 
 from pydantic_core import ValidationError, to_json
@@ -15,7 +15,7 @@ from codespace_es.ports.log import Catalogue, StoreUnavailableError, UnknownTopi
 from codespace_es.vocabulary.event import Caller, Event, RecordedEvent
 from codespace_es.vocabulary.identifiers import AppendId, InstanceId, StreamId
 
-StoredRow = tuple[int, str, int, str, bytes]
+StoredRow = tuple[int, StreamId, int, str, bytes]
 """Position, stream, version, topic, state."""
 
 _serializer_of = attrgetter("__pydantic_serializer__")
@@ -38,7 +38,7 @@ def encode_event(event: Event) -> bytes:
 def encode_envelope(caller: Caller, *, recorded_at: datetime, instance_id: InstanceId, append_id: AppendId) -> bytes:
     """Return the JSON line that stands before each event of one append, with its newline."""
     fields = {
-        "recorded_at": recorded_at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{recorded_at.microsecond // 1000:03d}Z",
+        "recorded_at": recorded_at.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z",
         "instance_id": instance_id,
         "append_id": append_id,
         "request_id": caller.request_id,
@@ -89,5 +89,5 @@ class Decoder:
             except (ValidationError, AttributeError, TypeError) as error:
                 msg = f"the event log is damaged at position {position}: {stream_id}@{version} isn't a {topic}"
                 raise StoreUnavailableError(msg) from error
-            yield RecordedEvent(position=position, stream_id=StreamId(stream_id), version=version, event=decoded,
+            yield RecordedEvent(position=position, stream_id=stream_id, version=version, event=decoded,
                                 envelope_json=envelope)

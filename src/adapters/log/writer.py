@@ -5,6 +5,7 @@ appends that have come meanwhile are committed, so nobody waits for more than on
 """
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
@@ -19,6 +20,8 @@ from codespace_es.ports.log import StoreUnavailableError
 from codespace_es.vocabulary.limits import GROUP_COMMIT_APPENDS_MAX
 
 _T = TypeVar("_T")
+
+_GATHER_SECONDS = 0.000_05
 
 _IDLE_SECONDS = 1.0
 """Quiet time after which the write-ahead log is folded back into the main file."""
@@ -51,7 +54,9 @@ class Writer:
         self._queue: SimpleQueue[Submission | None] = SimpleQueue()
         self._with_large_bodies: deque[Submission] = deque()
         self._is_closing = False
+        self._is_end_taken = False
         self._has_failed = False
+        self._last_batch_size = 1
         self._thread = threading.Thread(target=self._run, name="event-log-writer", daemon=True)
         self._thread.start()
 
@@ -88,11 +93,9 @@ class Writer:
         self._thread.join()
 
     def _run(self) -> None:
-        is_ending = False
         is_dirty = False
-        while not is_ending or self._with_large_bodies:
-            batch, is_end_seen = self._take(is_waiting=not (is_ending or self._with_large_bodies), is_dirty=is_dirty)
-            is_ending |= is_end_seen
+        while not self._is_end_taken or self._with_large_bodies:
+            batch = self._take(is_dirty=is_dirty)
             if batch:
                 self._commit(batch)
                 is_dirty = True
@@ -105,26 +108,44 @@ class Writer:
                 self._has_failed = True
                 self._on_failure(self._committer.failure)
 
-    def _take(self, *, is_waiting: bool, is_dirty: bool) -> tuple[list[Submission], bool]:
-        """Return what can be committed now, and whether the end of the queue was met.
+    def _take(self, *, is_dirty: bool) -> list[Submission]:
+        """Return what can be committed now; nothing after a quiet time when there is something to tidy up.
 
-        Empty when nothing is queued: at once, or with `is_waiting` after a quiet time when there is something to
-        tidy up.
+        Doesn't wait while large bodies are to be stored, nor after the end of the queue.
         """
         batch: list[Submission] = []
+        is_waiting = not (self._is_end_taken or self._with_large_bodies)
         try:
-            submission = self._queue.get(is_waiting, _IDLE_SECONDS if is_dirty else None)
-            while submission is not None:
-                if submission.large_bodies:
-                    self._with_large_bodies.append(submission)
-                else:
-                    batch.append(submission)
-                if len(batch) >= GROUP_COMMIT_APPENDS_MAX:
-                    return batch, False
-                submission = self._queue.get_nowait()
+            self._sort_in(self._queue.get(is_waiting, _IDLE_SECONDS if is_dirty else None), batch)
         except Empty:
-            return batch, False
-        return batch, True
+            return batch
+        self._drain(batch)
+        # Callers that were answered together come back one after the other: a commit for the first of them alone
+        # would make all the others wait for the next.
+        while len(batch) < self._last_batch_size:
+            size = len(batch)
+            time.sleep(_GATHER_SECONDS)
+            self._drain(batch)
+            if len(batch) == size:
+                break
+        self._last_batch_size = len(batch)
+        return batch
+
+    def _drain(self, batch: list[Submission]) -> None:
+        """Take what is queued into `batch`, as far as there is room in it."""
+        try:
+            while len(batch) < GROUP_COMMIT_APPENDS_MAX and not self._is_end_taken:
+                self._sort_in(self._queue.get_nowait(), batch)
+        except Empty:
+            return
+
+    def _sort_in(self, submission: Submission | None, batch: list[Submission]) -> None:
+        if submission is None:
+            self._is_end_taken = True
+        elif submission.large_bodies:
+            self._with_large_bodies.append(submission)
+        else:
+            batch.append(submission)
 
     def _commit(self, batch: list[Submission]) -> None:
         if self._committer.failure is None:
