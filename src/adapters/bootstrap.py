@@ -1,0 +1,210 @@
+"""The composition root: the only module that knows every adapter, and the order in which a server comes to life.
+
+1. The private directories, then the log: opened, nothing written.
+2. Effects, so that whatever begins is over before the log is closed.
+3. This instance's lock, then `instance.started` (`living`).
+4. What dead servers left is settled beside the serving, not before it: an answer that depends on it settles it itself.
+
+Leaving goes the same way back: no new settling, effects end, `instance.stopped`, lock, log.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal
+
+import anyio
+from anyio.abc import TaskGroup
+
+from adapters.clock_and_ids import RandomIds, SystemClock
+from adapters.files.workspace_files import DirectoryFilesByRoot
+from adapters.locks.flock import lock_directory_of_user
+from adapters.locks.instance_lock import FlockInstanceLocks
+from adapters.locks.lease import FlockWorkspaceLeases
+from adapters.log.event_log import SqliteEventLog
+from adapters.machine import machine_id, new_file_mode, this_process
+from adapters.patch_writer.writer import ExchangePatchWriter
+from adapters.settings.directories import make_private_directory
+from adapters.settings.load import Flags, Settings, load_settings
+from adapters.settings.problem import StartupError
+from codespace_es.aggregates.instance import InstanceStarted
+from codespace_es.codespace import Codespace
+from codespace_es.command_handlers.effect import open_effects
+from codespace_es.command_handlers.instance_life import InstanceLife, living, quiet_caller
+from codespace_es.command_handlers.settling import settle_at_start
+from codespace_es.event_catalogue import CATALOGUE
+from codespace_es.open_index import open_change
+from codespace_es.ports.effects import EffectRunner
+from codespace_es.ports.fault_points import FaultHook, no_faults
+from codespace_es.ports.log import EventLog, InstanceClosedError, StoreUnavailableError, UnknownTopicError
+from codespace_es.ports.world import World
+from codespace_es.vocabulary.errors import CodespaceError
+from codespace_es.vocabulary.event import Caller, Channel
+from codespace_es.vocabulary.identifiers import InstanceId, RequestId
+
+Transport = Literal["stdio", "http", "cli"]
+
+_SETTLING_SECONDS_MAX = 60.0
+"""How long the settling at start waits for busy workspaces; whoever has their leases settles them."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCodespace:
+    """A codespace that is alive, for as long as its context manager is entered."""
+
+    codespace: Codespace
+    life: InstanceLife
+    world: World
+
+
+def software() -> str:
+    """Return name and version of this product."""
+    return f"codespace-es/{version('codespace-es')}"
+
+
+def effective_settings(flags: Flags, environment: Mapping[str, str]) -> Settings:
+    """Return the settings of a run on this machine. Raises StartupError."""
+    locks = Path(lock_directory_of_user())
+    try:
+        return load_settings(
+            flags, environment, machine_id=lambda: machine_id(locks, RandomIds()), lock_directory=locks
+        )
+    except OSError as error:
+        raise StartupError(f"This machine can't be told from others: {error}.") from error
+
+
+@asynccontextmanager
+async def open_codespace(
+    settings: Settings, *, transport: Transport, faults: FaultHook = no_faults
+) -> AsyncIterator[OpenCodespace]:
+    """Bring a codespace to life and keep it until the context is left.
+
+    The body is cancelled when the log can't be written any more: nothing can be acknowledged then.
+
+    Raises:
+        StartupError: a directory, a lock or the log can't be used.
+        StoreUnavailableError: the log failed while the codespace was alive.
+    """
+    if settings.log_path is not None:
+        make_private_directory(settings.data_directory)
+    failures: list[str] = []
+    is_alive = False
+    try:
+        with _single_error(), anyio.CancelScope() as scope:
+
+            def end(reason: str) -> None:
+                failures.append(reason)
+                scope.cancel()
+
+            instance_id = InstanceId(f"inst-{RandomIds().uuid()}")
+            async with (
+                _log(settings, instance_id, faults, end) as log,
+                open_effects() as effects,
+                _alive(_world(settings, instance_id, log, effects, faults), settings, transport) as opened,
+            ):
+                is_alive = True
+                yield opened
+    except (CodespaceError, StoreUnavailableError, OSError) as error:
+        if is_alive:
+            raise
+        raise StartupError(f"The server can't start: {_sentence(error)}") from error
+    if failures:
+        raise StoreUnavailableError(failures[0])
+
+
+def _log(
+    settings: Settings, instance_id: InstanceId, faults: FaultHook, on_failure: Callable[[str], None]
+) -> SqliteEventLog:
+    return SqliteEventLog(
+        settings.log_path,
+        catalogue=CATALOGUE,
+        open_rule=open_change,
+        instance_id=instance_id,
+        clock=SystemClock(),
+        ids=RandomIds(),
+        faults=faults,
+        on_failure=on_failure,
+    )
+
+
+def _world(
+    settings: Settings, instance_id: InstanceId, log: EventLog, effects: EffectRunner, faults: FaultHook
+) -> World:
+    locks = lock_directory_of_user()
+    return World(
+        instance_id=instance_id,
+        machine_id=settings.machine_id,
+        new_file_mode=new_file_mode(),
+        workspaces=settings.workspaces,
+        log=log,
+        files=DirectoryFilesByRoot(),
+        patch_writer=ExchangePatchWriter(faults),
+        instance_locks=FlockInstanceLocks(locks),
+        leases=FlockWorkspaceLeases(locks),
+        effects=effects,
+        clock=SystemClock(),
+        ids=RandomIds(),
+        faults=faults,
+    )
+
+
+@asynccontextmanager
+async def _alive(world: World, settings: Settings, transport: Transport) -> AsyncIterator[OpenCodespace]:
+    """Hold the instance's lock and record its life; settle what the dead left beside it."""
+    async with living(world, _started(settings, transport), _first_caller(world, transport)) as life:
+        tasks: TaskGroup
+        async with anyio.create_task_group() as tasks:
+            if transport != "cli":  # a command line settles what it depends on, and nothing else
+                tasks.start_soon(_settle, world)
+            try:
+                yield OpenCodespace(Codespace(world), life, world)
+            finally:
+                tasks.cancel_scope.cancel()
+
+
+def _started(settings: Settings, transport: Transport) -> InstanceStarted:
+    process = this_process()
+    return InstanceStarted(
+        software=software(),
+        machine_id=settings.machine_id,
+        host=process.host,
+        boot_id=process.boot_id,
+        pid=process.pid,
+        pid_namespace=process.pid_namespace,
+        started_ticks=process.started_ticks,
+        transport=transport,
+        configuration=settings.digest,
+    )
+
+
+def _first_caller(world: World, transport: Transport) -> Caller:
+    channel: Channel = "mcp" if transport == "stdio" else transport
+    return Caller(channel, RequestId(f"req-{world.ids.uuid()}"))
+
+
+async def _settle(world: World) -> None:
+    """Settle what dead servers left, as far as can be now; every answer that depends on the rest tries again."""
+    try:
+        with anyio.move_on_after(_SETTLING_SECONDS_MAX):
+            await settle_at_start(world, quiet_caller(world))
+    except (CodespaceError, StoreUnavailableError, UnknownTopicError, InstanceClosedError) as error:
+        logging.getLogger(__name__).warning("What an earlier server left open can't be settled now: %s", error)
+
+
+@contextmanager
+def _single_error() -> Iterator[None]:
+    """Let the one error that a task group has wrapped escape as itself."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        inner: BaseException = group
+        while isinstance(inner, BaseExceptionGroup) and len(inner.exceptions) == 1:
+            inner = inner.exceptions[0]
+        raise inner from None
+
+
+def _sentence(error: Exception) -> str:
+    return f"{str(error).rstrip('.')}."

@@ -1,0 +1,39 @@
+"""`doctor`: does this machine give what the product needs, and what waits to be settled?"""
+
+from dataclasses import asdict
+
+import click
+
+from adapters.cli.options import as_json, settings_of_workspaces
+from adapters.cli.output import clean, console, is_terminal, print_json, print_row
+from adapters.settings.load import Settings
+
+_SIGNS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "bad": ("✗", "red")}
+
+
+@click.command()
+@as_json
+@settings_of_workspaces
+def doctor(settings: Settings, *, is_json: bool) -> int:
+    """Check this machine, the data directory, the workspaces and what is open.
+
+    For a workspace that may be written, a file is replaced in a temporary directory beneath its root. Exit codes: 0
+    nothing bad; 1 something is.
+    """
+    from adapters.cli.checks import examine
+
+    checks = list(examine(settings))
+    if is_json:
+        print_json([asdict(check) for check in checks])
+    elif is_terminal():
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table.grid(padding=(0, 2))
+        for check in checks:
+            table.add_row(Text(*_SIGNS[check.verdict]), check.name, Text(clean(check.told), overflow="fold"))
+        console().print(table)
+    else:
+        for check in checks:
+            print_row(check.verdict, check.name, check.told)
+    return 1 if any(check.verdict == "bad" for check in checks) else 0

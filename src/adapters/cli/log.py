@@ -1,0 +1,95 @@
+"""`log`: the timeline in pages, filtered, and followed while servers write."""
+
+import time
+
+import click
+
+from adapters.cli.entries import print_entries
+from adapters.cli.options import as_json, settings_of_log
+from adapters.cli.output import print_json
+from adapters.cli.reading import open_log
+from adapters.settings.load import Settings
+from codespace_es.projections.timeline import TimelineEntry
+from replay.timeline import Page, Timeline, Wanted
+
+_FOLLOW_SECONDS = 0.25
+
+
+@click.command()
+@click.option("--after", type=click.IntRange(min=0), metavar="POSITION",
+              help="Begin behind this position. Without it: the newest events.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="Events on a page.")
+@click.option("--follow", "is_following", is_flag=True, help="Go on with new events until interrupted.")
+@click.option("--workspace", "workspace", metavar="ID", help="Only this workspace: its name or its key.")
+@click.option("--operation", metavar="ID", help="Only events of this id, or that name it.")
+@click.option("--kind", metavar="TOPIC", help="Only this topic or what begins with it, such as operation.finished.")
+@click.option("--session", metavar="ID", help="Only one server (inst-...), or clients whose name begins with this.")
+@click.option("--text", metavar="TEXT", help="Only events that hold this text.")
+@as_json
+@settings_of_log
+def log(
+    settings: Settings,
+    *,
+    after: int | None,
+    limit: int,
+    is_following: bool,
+    workspace: str | None,
+    operation: str | None,
+    kind: str | None,
+    session: str | None,
+    text: str | None,
+    is_json: bool,
+) -> None:
+    """Read the event log, one sentence an event.
+
+    Piped, each line has position, time, stream, topic, channel and sentence, separated by tabs; with --json one JSON
+    object a line. Where more events follow, the next page's --after stands on stderr.
+    """
+    is_instance = session is not None and session.startswith("inst-")
+    wanted = Wanted(
+        workspace=workspace,
+        operation=operation,
+        topic=kind,
+        instance=session if is_instance else None,
+        client=None if is_instance else session,
+        text=text,
+    )
+    with open_log(settings) as source:
+        timeline = Timeline(source)
+        if after is None:
+            page = timeline.read_newest(wanted, limit=limit)
+        else:
+            page = timeline.read(wanted, after=after, limit=limit)
+        _print(page.entries, is_json=is_json)
+        if is_following:
+            _follow(timeline, wanted, page, after=after or 0, is_json=is_json)
+        elif after is not None and page.next_after is not None:
+            click.echo(f"More follows: --after {page.next_after}", err=True)
+
+
+def _follow(timeline: Timeline, wanted: Wanted, page: Page, *, after: int, is_json: bool) -> None:
+    """Print what comes after `page`, until somebody interrupts, which is the way to end it."""
+    position = _end_of(page, after)
+    try:
+        while True:
+            page = timeline.read(wanted, after=position)
+            _print(page.entries, is_json=is_json)
+            position = _end_of(page, position)
+            if page.next_after is None:
+                time.sleep(_FOLLOW_SECONDS)
+    except KeyboardInterrupt:
+        return
+
+
+def _end_of(page: Page, otherwise: int) -> int:
+    if page.next_after is not None:
+        return page.next_after
+    return page.entries[-1].position if page.entries else otherwise
+
+
+def _print(entries: tuple[TimelineEntry, ...], *, is_json: bool) -> None:
+    if is_json:
+        for entry in entries:
+            print_json(entry, is_line=True)
+    else:
+        print_entries(entries)

@@ -1,0 +1,74 @@
+"""The entry point: the table of commands, and what an error becomes: one line on stderr and an exit code.
+
+Exit codes: 0 done; 1 refused, failed, or damage found; 2 wrong usage, or it can't start or open the log.
+"""
+
+import sys
+from collections.abc import Mapping
+from importlib.metadata import version
+from types import MappingProxyType
+
+import click
+
+from adapters.cli.lazy import LazyCommand, LazyGroup
+from adapters.settings.problem import StartupError
+from codespace_es.ports.log import StoreUnavailableError, UnknownTopicError
+from codespace_es.vocabulary.errors import CodespaceError
+
+EXIT_FAILED = 1
+EXIT_UNUSABLE = 2
+
+COMMANDS: Mapping[str, LazyCommand] = MappingProxyType({
+    "serve": LazyCommand("adapters.cli.serve:serve", "Serve workspaces to one MCP client over stdio."),
+    "demo": LazyCommand("adapters.cli.demo:demo", "Watch a patch go right, go stale, be undone and survive a crash."),
+    "init": LazyCommand("adapters.cli.init:init", "Write a configuration and print what MCP clients need."),
+    "doctor": LazyCommand("adapters.cli.doctor:doctor", "Check this machine, the data directory and what is open."),
+    "workspaces": LazyCommand("adapters.cli.workspaces:workspaces", "List the configured workspaces."),
+    "log": LazyCommand("adapters.cli.log:log", "Read the event log, one sentence an event."),
+    "show": LazyCommand("adapters.cli.show:show", "Tell the whole story of one id."),
+    "verify": LazyCommand("adapters.cli.verify:verify", "Prove that the event log is whole and unchanged."),
+    "undo": LazyCommand("adapters.cli.undo:undo", "Undo an applied operation."),
+})
+
+_HELP = """The execution layer under a coding agent: an event-sourced MCP server.
+
+Every change to your files is an operation in an append-only log: it happens once, can be proven and can be undone.
+
+Exit codes: 0 done; 1 refused, failed or damage found; 2 wrong usage, or it can't start or open the log.
+"""
+
+cli = click.version_option(version("codespace-es"), prog_name="codespace-es")(
+    LazyGroup(name="codespace-es", help=_HELP, table=COMMANDS)
+)
+
+
+def main() -> None:
+    """Run the command line and end the process with its exit code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Return the exit code of one command line; what went wrong is one line on stderr."""
+    try:
+        result = cli.main(args=arguments, prog_name="codespace-es", standalone_mode=False)
+    except click.exceptions.Abort:
+        return EXIT_FAILED
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except StartupError as error:
+        return _tell(str(error), EXIT_UNUSABLE)
+    except CodespaceError as error:
+        wire = error.to_wire()
+        return _tell(f"{error} {wire['remedy']}", EXIT_FAILED)
+    except (StoreUnavailableError, UnknownTopicError) as error:
+        return _tell(f"The event log can't be used: {str(error).rstrip('.')}.", EXIT_UNUSABLE)
+    except BrokenPipeError:
+        sys.stderr.close()  # nobody reads any more; the interpreter would complain about it at its end
+        return EXIT_FAILED
+    return result if isinstance(result, int) else 0
+
+
+def _tell(sentence: str, exit_code: int) -> int:
+    click.echo(f"codespace-es: {' '.join(sentence.split())}", err=True)
+    return exit_code

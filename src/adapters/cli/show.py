@@ -1,0 +1,88 @@
+"""`show ID`: one thing's whole story, with what it links to."""
+
+import click
+
+from adapters.cli.entries import print_entries
+from adapters.cli.options import as_json, settings_of_log
+from adapters.cli.output import clean_lines, console, is_terminal, print_json, print_pairs
+from adapters.cli.reading import open_log
+from adapters.settings.load import Settings
+from replay.story import NothingRecordedError, Story, tell
+
+
+@click.command()
+@click.argument("identifier", metavar="ID")
+@as_json
+@settings_of_log
+def show(settings: Settings, *, identifier: str, is_json: bool) -> int:
+    """Tell the whole story of one id.
+
+    ID is an operation (op-...), a server (inst-...), a workspace's key (wsp-...), a claim (claim-...), `store`, or an
+    operation key that a client chose.
+    """
+    with open_log(settings) as source:
+        try:
+            story = tell(source, identifier)
+        except NothingRecordedError as error:
+            click.echo(f"codespace-es: {error}", err=True)
+            return 1
+    if is_json:
+        print_json(story)
+    else:
+        _print(story)
+    return 0
+
+
+def _print(story: Story) -> None:
+    print_pairs(_facts(story))
+    _heading("Events")
+    print_entries(story.events)
+    if story.related:
+        _heading("In the same calls")
+        print_entries(story.related)
+    if story.minted:
+        _heading("What it began")
+        print_entries(story.minted)
+    for file in story.files:
+        _heading(f"{file.planned.kind} {file.planned.path}")
+        for line in clean_lines((file.diff or "").rstrip("\n")):
+            _print_diff_line(line)
+        if file.note:
+            click.echo(file.note)
+
+
+def _facts(story: Story) -> list[tuple[str, object]]:
+    facts: list[tuple[str, object]] = [("id", story.id), ("kind", story.kind)]
+    report = story.report
+    if report is not None:
+        facts += [("status", report.status), ("source", report.source), ("workspace", report.workspace_id)]
+        optional = {
+            "key": report.operation_key,
+            "claim": story.claim_id,
+            "undoes": report.reverts,
+            "undone by": report.reverted_by,
+            "error": f"{report.error.code}: {report.error.message}" if report.error else None,
+        }
+        facts += [(name, value) for name, value in optional.items() if value is not None]
+    if story.instance is not None:
+        facts += [("server", story.instance.instance_id), ("began", story.instance.summary)]
+    if story.minted_count is not None:
+        facts.append(("operations", story.minted_count))
+    if story.kind in ("workspace", "claim", "store"):
+        facts += [(name, value) for name, value in story.details[-1].items() if isinstance(value, str | int)]
+    return facts
+
+
+def _heading(text: str) -> None:
+    if is_terminal():
+        console().print(f"\n{' '.join(clean_lines(text))}", style="bold")
+    else:
+        click.echo(f"\n# {' '.join(clean_lines(text))}")
+
+
+def _print_diff_line(line: str) -> None:
+    colours = {"+": "green", "-": "red", "@": "cyan"}
+    if is_terminal():
+        console().print(line, style=colours.get(line[:1], ""))
+    else:
+        click.echo(line)

@@ -1,0 +1,85 @@
+"""`undo ID`: the operator undoes an operation, through the same door as everybody else."""
+
+from dataclasses import replace
+from functools import partial
+
+import anyio
+import click
+
+from adapters.cli.options import as_json, settings_of_workspaces
+from adapters.cli.output import clean_lines, print_json, print_pairs
+from adapters.cli.reading import open_log
+from adapters.settings.load import Settings
+from codespace_es.aggregates.operation import OperationMinted
+from codespace_es.aggregates.workspace import WorkspaceBound
+from codespace_es.command_handlers.reverting import RevertOperation
+from codespace_es.vocabulary.event import Caller
+from codespace_es.vocabulary.identifiers import RequestId, StreamId, workspace_key
+from codespace_es.vocabulary.patch_result import PatchResult
+from codespace_es.vocabulary.workspace import Workspace
+
+
+@click.command()
+@click.argument("identifier", metavar="ID")
+@click.option("--check", "is_check", is_flag=True, help="Tell what would change and write nothing.")
+@as_json
+@settings_of_workspaces
+def undo(settings: Settings, *, identifier: str, is_check: bool, is_json: bool) -> int:
+    """Undo an applied operation.
+
+    It works while every file is still as the operation left it, and is an operation of its own, so it can be undone
+    too. Without a configured workspace the directory on record is used: whoever may read the log may undo. Exit codes:
+    0 undone (or checked); 1 refused or failed.
+    """
+    if not settings.workspaces:
+        settings = _with_recorded_workspace(settings, identifier)
+    command = RevertOperation(operation_id=identifier, check_only=is_check)
+    result = anyio.run(partial(_undo, settings, command))
+    if is_json:
+        print_json(result.to_wire())
+    else:
+        _print(result)
+    return 0 if result.status in ("applied", "checked") else 1
+
+
+async def _undo(settings: Settings, command: RevertOperation) -> PatchResult:
+    from adapters.bootstrap import open_codespace
+
+    async with open_codespace(settings, transport="cli") as opened:
+        caller = Caller("cli", RequestId(f"req-{opened.world.ids.uuid()}"), "codespace-es undo")
+        answer = await opened.codespace.handle(command, caller)
+    assert isinstance(answer, PatchResult)
+    return answer
+
+
+def _with_recorded_workspace(settings: Settings, operation_id: str) -> Settings:
+    """Return the settings with the directory that the log has for the operation, if it is on this machine.
+
+    Without one they stay as they are, and the door says what is missing.
+    """
+    with open_log(settings) as source:
+        opening = source.read_stream(StreamId(operation_id))[:1]
+        minted = opening[0].event if opening else None
+        if not isinstance(minted, OperationMinted):
+            return settings
+        bound = [each.event for each in source.read_stream(StreamId(minted.workspace_key))]
+    binding = bound[-1] if bound else None
+    if not isinstance(binding, WorkspaceBound):
+        return settings
+    if workspace_key(settings.machine_id, binding.root) != minted.workspace_key:
+        return settings
+    workspace = Workspace(
+        workspace_id=binding.workspace_id, key=minted.workspace_key, root=binding.root, profile="workspace-write"
+    )
+    return replace(settings, workspaces={workspace.workspace_id: workspace})
+
+
+def _print(result: PatchResult) -> None:
+    pairs: list[tuple[str, object]] = [("status", result.status), ("operation", result.operation_id)]
+    pairs += [(change.kind, change.path) for change in result.changes]
+    if result.error is not None:
+        pairs.append(("error", f"{result.error.code}: {result.error.message}"))
+    pairs += [("warning", notice.message) for notice in result.warnings]
+    print_pairs(pairs)
+    for line in clean_lines(result.diff.rstrip("\n")) if result.diff else ():
+        click.echo(line)

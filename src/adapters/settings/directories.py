@@ -1,0 +1,39 @@
+"""Where this user's files of the product live, unless told otherwise, and how a private directory is made."""
+
+import os
+import stat
+from pathlib import Path
+
+from platformdirs import user_config_path, user_data_path
+
+from adapters.settings.problem import StartupError
+
+_NAME = "codespace-es"
+LOG_FILE_NAME = "codespace.db"
+
+
+def default_data_directory() -> Path:
+    """Return where the event log is kept by default."""
+    return user_data_path(_NAME, appauthor=False)
+
+
+def default_configuration_directory() -> Path:
+    """Return where `init` writes: never inside a workspace, where an agent could change its own permissions."""
+    return user_config_path(_NAME, appauthor=False)
+
+
+def make_private_directory(path: Path) -> None:
+    """Make `path` for this user alone; tighten it if it is ours and open to others.
+
+    Raises:
+        StartupError: it can't be made or written.
+    """
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = path.stat()
+        if status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) & 0o077:
+            path.chmod(0o700)
+    except OSError as error:
+        raise StartupError(f"The data directory {path} can't be made: {error.strerror or error}.") from error
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise StartupError(f"The data directory {path} can't be written by this user; choose another with --data-dir.")

@@ -1,0 +1,114 @@
+"""Reading a configuration file, TOML or JSON by its name's ending, into the checked model; errors in one line."""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+from adapters.settings.model import (
+    LATER_KEYS,
+    LATER_WORKSPACE_KEYS,
+    FileSettings,
+    HttpTable,
+    Later,
+    WorkspaceTable,
+)
+from adapters.settings.problem import StartupError
+
+_FILE_BYTES_MAX = 1024 * 1024
+
+
+def read_settings_file(path: Path) -> FileSettings:
+    """Return what the file at `path` says.
+
+    Raises:
+        StartupError: it can't be read or understood, or asks for what this version hasn't got.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(_FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise StartupError(f"The configuration {path} can't be read: {error.strerror or error}.") from error
+    if len(content) > _FILE_BYTES_MAX:
+        raise StartupError(f"The configuration {path} is larger than {_FILE_BYTES_MAX} bytes.")
+    return check_settings(_parse(path, content), origin=str(path))
+
+
+def check_settings(written: object, *, origin: str) -> FileSettings:
+    """Return `written`, the tables of a file called `origin`, as settings. Raises StartupError."""
+    try:
+        settings = FileSettings.model_validate(written)
+    except ValidationError as error:
+        raise StartupError(f"{origin}: {_first_problem(error)}") from error
+    if settings.defaults.root is not None:
+        raise StartupError(f"{origin}: defaults.root: a root belongs to one workspace; write it there.")
+    for name, workspace in settings.workspaces.items():
+        if workspace.root is None:
+            raise StartupError(f"{origin}: workspaces.{name}.root is missing: it names the directory.")
+    _refuse_later(settings, LATER_KEYS, f"{origin}: ")
+    _refuse_later(settings.defaults, LATER_WORKSPACE_KEYS, f"{origin}: defaults.")
+    for name, workspace in settings.workspaces.items():
+        _refuse_later(workspace, LATER_WORKSPACE_KEYS, f"{origin}: workspaces.{name}.")
+    return settings
+
+
+def _parse(path: Path, content: bytes) -> object:
+    try:
+        text = content.decode("utf-8")
+        if path.suffix == ".toml":
+            return tomllib.loads(text)
+        if path.suffix == ".json":
+            return json.loads(text)
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise StartupError(f"{path}: not understood: {error}.") from error
+    raise StartupError(f"The configuration {path} must end in .toml or .json.")
+
+
+def _refuse_later(table: BaseModel, later_keys: Mapping[str, Later], prefix: str) -> None:
+    """Pass if `table` asks for nothing that this version hasn't got. Values are told only where they can't be secret.
+
+    Raises:
+        StartupError: naming the first key that asks for too much.
+    """
+    for key, later in later_keys.items():
+        if getattr(table, key) not in later.allowed:
+            raise StartupError(not_supported(prefix + key, later))
+
+
+def not_supported(name: str, later: Later) -> str:
+    """Return the sentence that refuses the setting `name`."""
+    usable = [json.dumps(value) for value in later.allowed if value]
+    instead = f"remove it, or set it to {' or '.join(usable)}" if usable else "remove it"
+    return f"{name} is not supported by this version: it hasn't got {later.feature}; {instead}."
+
+
+def _first_problem(error: ValidationError) -> str:
+    """Return the first thing that is wrong, and how many more there are."""
+    problems = error.errors(include_url=False, include_input=False)
+    first, rest = problems[0], len(problems) - 1
+    place = ".".join(str(part) for part in first["loc"]) or "the file"
+    if first["type"] == "extra_forbidden":
+        told = f"{place}: unknown key{_nearest(first['loc'])}."
+    else:
+        told = f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}."
+    return told + (f" ({rest} more)" if rest else "")
+
+
+def _nearest(place: tuple[int | str, ...]) -> str:
+    known = list(_model_at(place).model_fields)
+    close = get_close_matches(str(place[-1]), known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(known)}"
+
+
+def _model_at(place: tuple[int | str, ...]) -> type[BaseModel]:
+    match place:
+        case ("http", _):
+            return HttpTable
+        case ("defaults", _) | ("workspaces", _, _):
+            return WorkspaceTable
+        case _:
+            return FileSettings
+

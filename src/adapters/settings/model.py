@@ -1,0 +1,117 @@
+"""The configuration file as it may be written: every key, its type and its default. Unknown keys are errors.
+
+Keys of features that this version doesn't have are known too, so that a file can be written for both; but only with
+a value that asks for nothing (`LATER_KEYS`). A setting that would silently do nothing is refused at start-up.
+Source: decision 37.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from codespace_es.vocabulary.workspace import PatchMatching, Profile
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class WorkspaceTable(_Table):
+    """One `[workspaces.NAME]`, or `[defaults]` where `root` is missing."""
+
+    root: str | None = Field(default=None, description="The directory, absolute (`~` is your home).")
+    profile: Profile = Field(default="read-only", description="What callers may do.")
+    environment: Literal["host", "linux-container"] = Field(
+        default="host", description="`linux-container` can be registered, but every access to it is refused."
+    )
+    patch_matching: PatchMatching = Field(
+        default="lenient",
+        description="Whether a hunk may match apart from white space and in several places (with a warning), or must "
+                    "match exactly and once.",
+    )
+    protected_paths: list[str] = Field(
+        default=[], description="Globs of files that no patch may write; `.git` always is one."
+    )
+    network: Literal["restricted", "enabled"] = Field(default="restricted", description="Network of commands.")
+    approvals: Literal["off", "confirm", "operator"] = Field(default="off", description="Who grants mutations.")
+    approval_ttl_seconds: int | None = Field(default=None, ge=1, description="After it an approval expires.")
+    operator_unsafe: bool = Field(default=False, description="Allow operator approvals without a sandbox.")
+    live_process: Literal["exclusive", "shared"] = Field(
+        default="exclusive", description="Whether patches are allowed while a command lives."
+    )
+    sandbox: Literal["auto", "require", "off"] = Field(default="auto", description="How commands are confined.")
+    env: dict[str, str] = Field(default={}, description="Environment variables given to commands.")
+    pass_env: list[str] = Field(default=[], description="Names of the server's variables that commands inherit.")
+    pending_bias: Literal["prefer", "require"] = Field(
+        default="prefer", description="Whether a pending preview must be resolved before other changes."
+    )
+    stdin_default: Literal["pipe", "null"] = Field(default="pipe", description="Standard input of commands.")
+    output_retention_bytes: int = Field(
+        default=262_144, ge=4_096, le=64 * 1024 * 1024, description="Output kept of a command."
+    )
+    process_timeout_seconds: int = Field(default=30, ge=0, description="Time limit of a command; 0 is none.")
+
+
+class HttpTable(_Table):
+    """`[http]`: serving over the network."""
+
+    host: str = Field(default="127.0.0.1", description="Address to listen on.")
+    port: int = Field(default=8787, ge=0, le=65_535, description="Port to listen on.")
+    token: str | None = Field(default=None, description="Bearer token of agents.")
+    operator_token: str | None = Field(default=None, description="Bearer token of the operator.")
+    allowed_hosts: list[str] = Field(default=[], description="Accepted Host headers.")
+    allowed_origins: list[str] = Field(default=[], description="Accepted Origin headers.")
+
+
+class FileSettings(_Table):
+    """A whole configuration file."""
+
+    data_dir: str | None = Field(default=None, description="Where the event log is kept, absolute.")
+    store: str = Field(default="sqlite", description="`sqlite`: the file codespace.db in the data directory.")
+    max_processes: int = Field(default=8, ge=1, description="Live commands in all.")
+    resolve_listing: Literal["always", "while-pending"] = Field(
+        default="always", description="When the tool `resolve` is listed."
+    )
+    custom_tools: list[str] = Field(default=[], description="Files with tools of your own.")
+    http: HttpTable | None = Field(default=None, description="Serving over the network.")
+    defaults: WorkspaceTable = Field(default=WorkspaceTable(), description="Any workspace key but `root`.")
+    workspaces: dict[str, WorkspaceTable] = Field(default={}, description="Workspaces by name.")
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """A key whose feature this version hasn't got: the values that ask for nothing, and what is missing."""
+
+    allowed: tuple[Any, ...]
+    feature: str
+
+
+_COMMANDS = "running commands"
+_APPROVALS = "approvals"
+_PREVIEWS = "pending previews"
+
+LATER_WORKSPACE_KEYS: Mapping[str, Later] = MappingProxyType({
+    "network": Later(("restricted",), _COMMANDS),
+    "approvals": Later(("off",), _APPROVALS),
+    "approval_ttl_seconds": Later((None,), _APPROVALS),
+    "operator_unsafe": Later((False,), _APPROVALS),
+    "live_process": Later(("exclusive",), _COMMANDS),
+    "sandbox": Later(("auto", "off"), _COMMANDS),
+    "env": Later(({},), _COMMANDS),
+    "pass_env": Later(([],), _COMMANDS),
+    "pending_bias": Later(("prefer",), _PREVIEWS),
+    "stdin_default": Later(("pipe",), _COMMANDS),
+    "output_retention_bytes": Later((262_144,), _COMMANDS),
+    "process_timeout_seconds": Later((30, 0), _COMMANDS),
+})
+
+LATER_KEYS: Mapping[str, Later] = MappingProxyType({
+    "store": Later(("sqlite",), "another store than SQLite"),
+    "max_processes": Later((8,), _COMMANDS),
+    "resolve_listing": Later(("always",), _PREVIEWS),
+    "custom_tools": Later(([],), "custom tools"),
+    "http": Later((None,), "serving over HTTP"),
+})
