@@ -42,7 +42,7 @@ class ScriptedDoor:
             case "refuse":
                 raise CodespaceError(ErrorCode(rest), "refused as told")
             case "stray":
-                print("STRAY from python")
+                print("STRAY from python", flush=True)
                 child = "echo STRAY from a child; head -c 10"
                 done = subprocess.run(["sh", "-c", child], check=True, stderr=subprocess.PIPE)  # noqa: S607
                 return window(command.path, repr(done.stderr))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import anyio
-from anyio.abc import Process
+from anyio.abc import ByteReceiveStream, Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -60,16 +60,38 @@ async def connected(command: list[str], scratch: Path, era: Era = "2025-11-25") 
             yield client
 
 
+class Pipe(ByteReceiveStream):
+    """The reading end of a pipe, which closing really closes."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd: int | None = fd
+
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        assert self._fd is not None
+        await anyio.wait_readable(self._fd)
+        chunk = os.read(self._fd, max_bytes)
+        if not chunk:
+            raise anyio.EndOfStream
+        return chunk
+
+    async def aclose(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
 class RawClient:
     """Speaks lines, good and bad, to a child."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Process, output: Pipe, scratch: Path) -> None:
         assert process.stdin is not None
-        assert process.stdout is not None
         self.process = process
         self._input = process.stdin
-        self.output = BufferedByteReceiveStream(process.stdout)
+        self._pipe = output
+        self.output = BufferedByteReceiveStream(output)
         self._last_id = 1000
+        self._scratch = scratch
+        self._log_start = 0
 
     async def send_bytes(self, content: bytes) -> None:
         await self._input.send(content)
@@ -110,8 +132,21 @@ class RawClient:
         await self._input.aclose()
 
     async def close_output(self) -> None:
-        assert self.process.stdout is not None
-        await self.process.stdout.aclose()
+        await self._pipe.aclose()
+
+    def forget_log(self) -> None:
+        """Make `log` begin here."""
+        self._log_start = len(read_log(self._scratch))
+
+    @property
+    def log(self) -> str:
+        """What the child has said on stderr."""
+        return read_log(self._scratch)[self._log_start:]
+
+    async def log_has(self, words: str) -> None:
+        """Return once the child has said `words`."""
+        while words not in self.log:
+            await anyio.sleep(0.01)
 
     def kill(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
@@ -123,10 +158,17 @@ class RawClient:
 @asynccontextmanager
 async def raw_client(command: list[str], scratch: Path, *, initializes: bool = True) -> AsyncIterator[RawClient]:
     """Yield a raw client of a child of its own, whose log is `server.log` in `scratch`."""
+    reading, writing = os.pipe()
+    output = Pipe(reading)
     with open(scratch / "server.log", "ab") as log:
-        process = await anyio.open_process(command, env=environment(scratch), cwd=scratch, stderr=log)
         try:
-            client = RawClient(process)
+            process = await anyio.open_process(
+                command, env=environment(scratch), cwd=scratch, stdout=writing, stderr=log
+            )
+        finally:
+            os.close(writing)
+        try:
+            client = RawClient(process, output, scratch)
             if initializes:
                 with anyio.fail_after(SECONDS_MAX):
                     await client.initialize()
@@ -134,6 +176,7 @@ async def raw_client(command: list[str], scratch: Path, *, initializes: bool = T
         finally:
             with anyio.CancelScope(shield=True):
                 await _bury(process)
+                await output.aclose()
 
 
 async def _bury(process: Process) -> None:
