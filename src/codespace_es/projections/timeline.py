@@ -84,7 +84,7 @@ def _store_created(event: StoreCreated) -> str:
 
 
 def _store_bodies_removed(event: StoreBodiesRemoved) -> str:
-    return f"{_count(event.count, 'stored content')} of {event.total_bytes:,} bytes together {event.reason}."
+    return f"Stored contents were {event.reason}: {event.count:,}, of {event.total_bytes:,} bytes together."
 
 
 def _store_copied(event: StoreCopied) -> str:

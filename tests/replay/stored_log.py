@@ -1,0 +1,107 @@
+"""A log as a text file that is kept for ever: one JSON object a line, first the events, then the contents.
+
+An event: `position`, `stream_id`, `version`, `topic`, `state` (the stored bytes as text) and `hash`. A content:
+`stream_id`, `digest`, `kind`, `content` in base64. An open item: `open` with its columns.
+
+`python tests/replay/stored_log.py DIRECTORY` writes the scripted life of this version; do it once a release.
+"""
+
+import base64
+import json
+import sys
+import tempfile
+from hashlib import sha256
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+if __name__ == "__main__":
+    sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "src"), str(REPOSITORY / "tests/replay")]
+
+import anyio  # noqa: E402
+from scripted_log import write_a_life  # noqa: E402
+
+from adapters.log import schema  # noqa: E402
+from adapters.log.bodies import key_of  # noqa: E402
+from adapters.log.reader import LogReader  # noqa: E402
+from adapters.log.sqlite import driver  # noqa: E402
+from codespace_es.event_catalogue import CATALOGUE  # noqa: E402
+from codespace_es.vocabulary.event import Event, RecordedEvent  # noqa: E402
+from codespace_es.vocabulary.fingerprint import canonical_json  # noqa: E402
+from replay.memory import DECIDERS  # noqa: E402
+
+
+def export(path: Path) -> str:
+    """Return the log at `path` as lines of JSON."""
+    with LogReader(path, CATALOGUE) as reader:
+        lines: list[dict[str, object]] = [
+            {"position": position, "stream_id": stream, "version": version, "topic": topic, "state": state.decode(),
+             "hash": stored.hex()}
+            for position, stream, version, topic, state, stored in reader.raw_rows()
+        ]
+        for body in sorted(reader.stored_bodies(), key=lambda body: (body.stream_id, body.digest)):
+            content = reader.read_body(body.stream_id, body.digest)
+            assert content is not None
+            lines.append({"stream_id": body.stream_id, "digest": body.digest, "kind": body.kind,
+                          "content": base64.b64encode(content).decode()})
+        lines += [
+            {"open": [item.stream_id, item.kind, item.workspace_key, item.instance_id, item.position]}
+            for item in reader.open_items()
+        ]
+    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+
+
+def load(text: str, path: Path) -> None:
+    """Make a log file at `path` that holds what `text` says, byte for byte."""
+    connection = driver.connect(path, isolation_level=None)
+    schema.create_if_empty(connection)
+    for line in map(json.loads, text.splitlines()):
+        if "position" in line:
+            connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", (
+                line["position"], line["stream_id"], line["version"], line["topic"], line["state"].encode(),
+                bytes.fromhex(line["hash"])))
+        elif "digest" in line:
+            content = base64.b64decode(line["content"])
+            connection.execute("INSERT INTO bodies VALUES (?, ?, ?, ?, ?, ?)", (
+                line["stream_id"], key_of(line["digest"]), line["kind"], len(content), 0, content))
+        else:
+            connection.execute("INSERT INTO open_items VALUES (?, ?, ?, ?, ?)", line["open"])
+    connection.close()
+
+
+def digest_of_folds(path: Path) -> str:
+    """Return the digest of the states that the streams of the log at `path` fold to.
+
+    A state counts with its name and with what its events said when they were written, so that a field that is added
+    later, with a default, changes nothing.
+    """
+    streams: dict[str, list[RecordedEvent]] = {}
+    with LogReader(path, CATALOGUE) as reader:
+        for recorded in reader.read_log():
+            streams.setdefault(recorded.stream_id, []).append(recorded)
+    states = {
+        stream_id: _told(DECIDERS[stream_id.partition("-")[0]].fold_recorded(recorded))
+        for stream_id, recorded in streams.items()
+    }
+    return sha256(canonical_json(states)).hexdigest()
+
+
+def _told(state: object) -> dict[str, object]:
+    fields = {name: getattr(state, name) for name in type(state).__slots__}  # type: ignore[attr-defined]
+    return {"state": type(state).__name__} | {
+        name: value.model_dump(mode="json", exclude_unset=True) if isinstance(value, Event) else value
+        for name, value in fields.items()
+    }
+
+
+def main() -> None:
+    directory = Path(sys.argv[1])
+    directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / "log.db"
+        anyio.run(write_a_life, path)
+        (directory / "life.jsonl").write_text(export(path), encoding="utf-8")
+        (directory / "life.digest").write_text(digest_of_folds(path) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
