@@ -1,7 +1,7 @@
 """Running commands: a child forked and held at a gate, let go once that is on record, watched until its tree is gone.
 
-The runner runs processes only, and knows nothing of the log. It may be a process of its own or be reached over a socket;
-when the link falls it ends every tree it has. Source: decisions 17 to 23; contract A5, B5.
+The runner runs processes only, and knows nothing of the log. It may be a process of its own or be reached over a
+socket; when the link falls it ends every tree it has. Source: decisions 17 to 23; contract A5, B5.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
