@@ -32,13 +32,13 @@ _FOLDED = str.maketrans(
     | dict.fromkeys("\u201c\u201d\u201e\u201f", '"')
     | dict.fromkeys("\u00a0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000", " ")
 )
-_SCANS_BEFORE_INDEX = 6
+_SCANS_BEFORE_INDEX = 16
 """So many times the lines are scanned for one line before an index of all lines is worth its price."""
 _COMPARISONS_PER_LINE_MAX = 4
 
 
 def _loosened(lines: list[str], kind: MatchKind) -> list[str]:
-    """Return `lines`, which are as the pass before `kind` compares them, as `kind` does; the same list if all are equal.
+    """Return `lines`, as the pass before `kind` compares them, as `kind` does; the same list if no line differs.
 
     Whole lists at a time, since a call a line would be most of the price.
     """
@@ -132,9 +132,13 @@ class _Form:
     def positions(self) -> dict[str, list[int]]:
         """Return where every distinct line stands, ascending."""
         if self._positions is None:
-            self._positions = {}
+            positions: dict[str, list[int]] = {}
             for index, line in enumerate(self.lines):
-                self._positions.setdefault(line, []).append(index)
+                if line in positions:
+                    positions[line].append(index)
+                else:
+                    positions[line] = [index]
+            self._positions = positions
         return self._positions
 
     def places(self, wanted: list[str], first_start: int) -> list[int]:

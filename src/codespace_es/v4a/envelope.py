@@ -40,7 +40,9 @@ def open_envelope(text: str) -> Envelope:
     """
     _check_size(text)
     lines_above = text[: len(text) - len(text.lstrip(WHITE_SPACE))].count("\n")
-    lines = [_without_carriage_returns(line) for line in trim(text).split("\n")]
+    lines = trim(text).split("\n")
+    if "\r" in text:
+        lines = [_without_carriage_returns(line) for line in lines]
     envelope = Envelope(lines, lines_above + 1)
     for _ in range(_WRAPPERS_MAX):
         if _is_whole(envelope.lines):

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.real_tree import RealTree, carry_out, snapshot
 
 from codespace_es.v4a.parser import parse_patch
 from codespace_es.v4a.planner import plan_patch
 from codespace_es.vocabulary.errors import CodespaceError
+from codespace_es.vocabulary.limits import ERROR_EXCERPT_BYTES_MAX
+from support.real_tree import RealTree, carry_out, snapshot
 
 CASES = json.loads((Path(__file__).parent / "cases.json").read_text(encoding="utf-8"))
 
@@ -28,11 +29,12 @@ def test_the_disk_is_as_the_case_says(case: dict[str, Any], tmp_path: Path) -> N
         )
     except CodespaceError as error:
         outcome = "rejected"
-        assert len(json.dumps(error.detail)) <= 2048
+        detail = error.detail
     else:
-        outcome = "applied"
+        outcome, detail = "applied", {}
         carry_out(plan, work)
 
+    assert len(json.dumps(detail)) <= ERROR_EXCERPT_BYTES_MAX
     assert (outcome, snapshot(given)) == (case["expect"], snapshot(wanted)), case["note"]
 
 
