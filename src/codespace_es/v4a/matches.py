@@ -171,6 +171,4 @@ class _Placer:
 
     def _refused(self, hunk: Hunk, reason: str, patch_line: int, **detail: Any) -> CodespaceError:
         message = f"Hunk {hunk.number} of '{excerpt(self._path, 120)}' (patch line {patch_line}): {reason}."
-        return refusal(
-            ErrorCode.INVALID_PATCH, message, path=self._path, hunk=hunk.number, patch_line=patch_line, **detail
-        )
+        return refusal(ErrorCode.INVALID_PATCH, message, hunk=hunk.number, patch_line=patch_line, **detail)

@@ -11,9 +11,7 @@ from codespace_es.v4a.chunk_locator import ChunkLocator
 from codespace_es.v4a.linear_search import occurrences
 from codespace_es.v4a.nearest import nearest_place
 
-SPACE = (
-    {0x9, 0xA, 0xB, 0xC, 0xD, 0x20, 0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000} | set(range(0x2000, 0x200B))
-)
+SPACE = {0x9, 0xA, 0xB, 0xC, 0xD, 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000}
 FOLDS = {**dict.fromkeys([*range(0x2010, 0x2016), 0x2212], "-"), **dict.fromkeys(range(0x2018, 0x201C), "'"),
          **dict.fromkeys(range(0x201C, 0x2020), '"'),
          **dict.fromkeys([0xA0, *range(0x2002, 0x200B), 0x202F, 0x205F, 0x3000], " ")}
@@ -40,7 +38,8 @@ def slow_fold(text: str) -> str:
 
 
 SLOW_PASSES: list[tuple[str, Callable[[str], str]]] = [
-    ("exact", str), ("trailing_space", slow_rstrip), ("surrounding_space", slow_strip), ("folded_punctuation", slow_fold),
+    ("exact", str), ("trailing_space", slow_rstrip), ("surrounding_space", slow_strip),
+    ("folded_punctuation", slow_fold),
 ]
 
 
@@ -61,7 +60,7 @@ def slow_locate(lines: list[str], block: list[str], start: int, is_end_of_file: 
 @pytest.mark.parametrize("scans", [0, 1_000_000], ids=["indexed", "scanned"])
 @pytest.mark.parametrize("comparisons", [0, 1_000_000], ids=["linear", "by line"])
 @given(lines=LINES, block=BLOCKS, start=st.integers(0, 12), is_end_of_file=st.booleans())
-def test_it_finds_what_trying_every_place_finds(
+def test_it_finds_what_trying_every_place_finds(  # noqa: PLR0917
     scans: int, comparisons: int, lines: list[str], block: list[str], start: int, is_end_of_file: bool
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:

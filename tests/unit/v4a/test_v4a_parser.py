@@ -11,8 +11,8 @@ from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 FRAGMENTS = [
     "*** Begin Patch", "*** End Patch", "*** Add File: a", "*** Delete File: b", "*** Update File: c", "*** Move to: d",
     "*** Move to: ", "*** End of File", "*** Environment ID: x", "@@", "@@ x", "@@ -1,2 +1 @@", "@@x", "+x", "-x", " x",
-    "", "x", "\t", "   ", "```", "~~~~py", "apply_patch <<'EOF'", "<<EOF", "EOF", "  *** End Patch", "+x\r\r\r", "\ud800",
-    "*** Update File:  c", "*** Add File: a/", "\u001f", "\ufeff",
+    "", "x", "\t", "   ", "```", "~~~~py", "apply_patch <<'EOF'", "<<EOF", "EOF", "  *** End Patch", "+x\r\r\r",
+    "\ud800", "*** Update File:  c", "*** Add File: a/", "\u001f", "\ufeff",
 ]
 
 
@@ -28,7 +28,6 @@ def test_any_text_is_a_patch_or_invalid(text: str) -> None:
         patch = parse_patch(text)
     except CodespaceError as error:
         assert error.code is ErrorCode.INVALID_PATCH  # noqa: PT017
-        assert error.to_wire()
     else:
         assert patch.sections
 
@@ -44,7 +43,8 @@ def test_a_body_between_the_markers_is_a_patch_or_invalid(body: list[str]) -> No
 
 
 def test_every_line_knows_its_place_in_the_text_as_sent() -> None:
-    text = "\n\n```diff\n*** Begin Patch\n*** Delete File: a\n*** Update File: b\n@@ one\n@@ two\n x\n-y\n*** End Patch\n```\n"
+    body = "*** Delete File: a\n*** Update File: b\n@@ one\n@@ two\n x\n-y"
+    text = f"\n\n```diff\n*** Begin Patch\n{body}\n*** End Patch\n```\n"
     patch = parse_patch(text)
     lines = text.split("\n")
     delete, update = patch.sections
@@ -73,7 +73,9 @@ def test_wrappers_around_the_whole_patch_are_peeled_off(wrapped: str) -> None:
     assert section.path == "a"
 
 
-@pytest.mark.parametrize("wrapped", ["```\n{}", "{}\n```", "````\n{}\n```", "apply_patch <<'EOF'\n{}\nEOT", "cat <<'EOF'\n{}\nEOF"])
+@pytest.mark.parametrize("wrapped", [
+    "```\n{}", "{}\n```", "````\n{}\n```", "apply_patch <<'EOF'\n{}\nEOT", "cat <<'EOF'\n{}\nEOF",
+])
 def test_a_wrapper_that_is_not_closed_is_refused(wrapped: str) -> None:
     with pytest.raises(CodespaceError, match="line of the patch must be"):
         parse_patch(wrapped.format("*** Begin Patch\n*** Delete File: a\n*** End Patch"))
