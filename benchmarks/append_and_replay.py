@@ -1,16 +1,16 @@
 """Append and replay against raw SQLite, in one run and taking turns, so that a noisy machine is noisy to all.
 
-Run: `.venv/bin/python benchmarks/append_and_replay.py [--quick]`. Durability is full and the hash chain is on throughout;
-raw SQLite writes the very same rows into the same tables with the same driver. Ratios are medians over turns.
+Run: `.venv/bin/python benchmarks/append_and_replay.py [--quick]`. Durability is full and the hash chain is on
+throughout; raw SQLite writes the very same rows into the same tables with the same driver. Ratios are medians over
+turns.
 """
 
-import asyncio  # noqa: TID251 - the library's side needs its threads as its users would call it
 import gc
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -21,26 +21,31 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 
 import anyio  # noqa: E402
+import anyio.to_thread  # noqa: E402
 from log_load import (  # noqa: E402
     CALLER,
     CATALOGUE,
     IDS,
     OperationMinted,
+    WallClock,
     claim,
     finish,
+    instance,
     make_log,
     mint,
     open_rule,
     start,
 )
+
 from adapters.log import bodies, schema  # noqa: E402
-from adapters.log.chain import find_breaks  # noqa: E402
+from adapters.log.event_log import SqliteEventLog  # noqa: E402
 from adapters.log.reader import LogReader  # noqa: E402
 from adapters.log.rows import encode_envelope, encode_event  # noqa: E402
 from adapters.log.sqlite import connect_writer  # noqa: E402
+from adapters.log.statements import ALL_ROWS, STREAM  # noqa: E402
 from codespace_es.ports.log import Append  # noqa: E402
+from codespace_es.vocabulary.event import RecordedEvent  # noqa: E402
 from codespace_es.vocabulary.identifiers import AppendId  # noqa: E402
-from log_load import WallClock, instance  # noqa: E402
 
 QUICK = "--quick" in sys.argv
 
@@ -170,7 +175,7 @@ async def many_callers(directory: Path) -> None:
     async with make_log(directory / "many.db") as log:
         await log.append(start(), CALLER)
         for _ in range(4 if QUICK else 10):
-            theirs = await timed(lambda: asyncio.to_thread(
+            theirs = await timed(lambda: anyio.to_thread.run_sync(
                 lambda: library.save(Taken("hold", f"appr-{IDS.uuid()}", "sha256:" + "0" * 64))))
             mine = await timed(lambda: log.append(claim(), CALLER))
             ratios.append(theirs / mine)
@@ -182,78 +187,95 @@ async def many_callers(directory: Path) -> None:
     report("32 callers, ours / library's save", median(ratios), "x", 6, at_least=True)
 
 
-async def replay(directory: Path) -> None:
-    """Fold a whole log in one pass; get single streams; verify the chain."""
-    path = directory / "replay.db"
-    count = 20_000 if QUICK else 100_000
-    streams = []
+async def fill(log: SqliteEventLog, make: Callable[[], list[Append]], count: int) -> None:
+    """Append `count` events, from 64 callers at once."""
+    await log.append(start(), CALLER)
+    left = count
+
+    async def caller() -> None:
+        nonlocal left
+        while left > 0:
+            for append in make():
+                left -= len(append.events)
+                await log.append(append, CALLER)
+
+    async with anyio.create_task_group() as group:
+        for _ in range(64):
+            group.start_soon(caller)
+
+
+def patch_story() -> list[Append]:
+    """A patch from its mint to its end, without its bodies."""
+    append = mint(16)
+    return [Append(append.events), finish(append.events[1].stream_id)]
+
+
+def claim_story() -> list[Append]:
+    return [claim()]
+
+
+def fold(events: Iterable[RecordedEvent]) -> int:
+    return sum(type(recorded.event) is OperationMinted for recorded in events)
+
+
+async def replay(directory: Path, name: str, make: Callable[[], list[Append]], *, has_target: bool) -> None:
+    """Fold a whole log in one pass, and verify its chain, against a scan and a validation written by hand."""
+    path = directory / f"{name}.db"
+    validate = {topic: kind.__pydantic_validator__.validate_json for topic, kind in CATALOGUE.items()}
     async with make_log(path) as log:
-        await log.append(start(), CALLER)
-        async with anyio.create_task_group() as group:
-            async def fill() -> None:
-                for _ in range(count // 3 // 64):
-                    append = mint(16)
-                    operation = append.events[1].stream_id
-                    streams.append(operation)
-                    await log.append(Append(append.events), CALLER)
-                    await log.append(finish(operation), CALLER)
+        await fill(log, make, 20_000 if QUICK else 100_000)
+    with LogReader(path, CATALOGUE) as reader:
+        total = reader.head()[0]
 
-            for _ in range(64):
-                group.start_soon(fill)
-        total = (await log.head())[0]
+        def validate_by_hand() -> None:
+            for _, _, _, topic, state in reader._connection.execute(ALL_ROWS, (0,)):
+                validate[topic](state.partition(b"\n")[2])
 
-        def fold(events: Any) -> int:
-            minted = 0
-            for recorded in events:
-                if type(recorded.event) is OperationMinted:
-                    minted += 1
-            return minted
-
-        async def fold_async() -> int:
-            minted = 0
-            async for recorded in log.read_log():
-                if type(recorded.event) is OperationMinted:
-                    minted += 1
-            return minted
-
-        best: dict[str, list[float]] = {"scan": [], "sync": [], "async": [], "verify": []}
-        with LogReader(path, CATALOGUE) as reader:
-            for _ in range(5):
-                for name, run in (("scan", lambda: sum(1 for _ in reader.raw_rows())),
-                                  ("sync", lambda: fold(reader.read_log())),
-                                  ("verify", lambda: len(list(find_breaks(reader.raw_rows()))))):
-                    begun = time.perf_counter()
-                    run()
-                    best[name].append(time.perf_counter() - begun)
+        runs: dict[str, Callable[[], object]] = {
+            "scan": lambda: sum(1 for _ in reader._connection.execute(ALL_ROWS, (0,))),
+            "scan and validate": validate_by_hand,
+            "fold": lambda: fold(reader.read_log()),
+            "verify": lambda: len(list(reader.find_breaks())),
+        }
+        times: dict[str, list[float]] = {run: [] for run in runs}
+        for _ in range(7):
+            for run, call in runs.items():
                 begun = time.perf_counter()
-                await fold_async()
-                best["async"].append(time.perf_counter() - begun)
-        rates = {name: total / median(seconds) for name, seconds in best.items()}
-        print(f"{'replay of ' + format(total, ','):32} raw scan {rates['scan']:,.0f}/s   fold {rates['sync']:,.0f}/s   "
-              f"fold, async in slices {rates['async']:,.0f}/s   verify {rates['verify']:,.0f}/s")
-        report("one-pass fold", rates["sync"], "events/s", 400_000, at_least=True)
-        report("verify the chain", rates["verify"], "events/s", 400_000, at_least=True)
+                call()
+                times[run].append(time.perf_counter() - begun)
+    rates = {run: total / median(seconds) for run, seconds in times.items()}
+    print(f"{format(total, ',') + ' events: ' + name:32} "
+          + "   ".join(f"{run} {rate:,.0f}/s" for run, rate in rates.items()))
+    if has_target:
+        report(f"one-pass fold, {name}", rates["fold"], "events/s", 400_000, at_least=True)
+        report(f"verify the chain, {name}", rates["verify"], "events/s", 400_000, at_least=True)
 
-        select = "SELECT position, stream_id, version, topic, state FROM events WHERE stream_id = ? ORDER BY version"
-        connection = log._database.reading.connection  # type: ignore[union-attr]
-        over: list[float] = []
-        gets: list[float] = []
-        for first in range(0, 4_000, 200):
-            chosen = streams[first % len(streams):][:200]
-            for stream_id in chosen:
-                connection.execute(select, (stream_id,)).fetchall()
-            begun = time.perf_counter()
-            for stream_id in chosen:
-                connection.execute(select, (stream_id,)).fetchall()
-            selected = time.perf_counter() - begun
+
+async def gets(directory: Path) -> None:
+    """Get streams of two events one by one; count what comes on top of their select."""
+    over: list[float] = []
+    whole: list[float] = []
+    async with make_log(directory / "gets.db") as log:
+        await fill(log, patch_story, 6_000)
+        streams = [event.stream_id async for event in log.read_log() if type(event.event) is OperationMinted]
+        database = log._database
+        assert database is not None
+        for first in range(0, len(streams) - 100, 100):
+            chosen = streams[first:first + 100]
+            seconds: list[float] = []
+            for _ in range(2):  # the first time warms the pages
+                begun = time.perf_counter()
+                for stream_id in chosen:
+                    database.reading.connection.execute(STREAM, (stream_id,)).fetchall()
+                seconds.append(time.perf_counter() - begun)
             begun = time.perf_counter()
             for stream_id in chosen:
                 await log.read_stream(stream_id)
             got = time.perf_counter() - begun
-            over.append((got - selected) / len(chosen) * 1e6)
-            gets.append(got / len(chosen) * 1e6)
-        print(f"{'get of a stream of two events':32} {median(gets):.1f} us, of it beyond its select {median(over):.1f} us")
-        report("get of two events beyond its select", median(over), "us", 10)
+            over.append((got - seconds[1]) / len(chosen) * 1e6)
+            whole.append(got / len(chosen) * 1e6)
+    print(f"{'get of a stream of two events':32} {median(whole):.1f} us, beyond its select {median(over):.1f} us")
+    report("get of two events beyond its select", median(over), "us", 10)
 
 
 def four_processes(directory: Path) -> None:
@@ -280,7 +302,9 @@ async def main() -> None:
         await turns("mint", mint, directory, target=1.3)
         await turns("mint of two 32 KiB images", lambda: mint(32_768), directory, target=None, count=20)
         await many_callers(directory)
-        await replay(directory)
+        await replay(directory, "small events", claim_story, has_target=True)
+        await replay(directory, "patches", patch_story, has_target=False)
+        await gets(directory)
         four_processes(directory)
     print()
     for line in LINES:

@@ -13,6 +13,7 @@ from typing import ClassVar
 from uuid import UUID
 
 import anyio
+
 from adapters.log.event_log import SqliteEventLog
 from codespace_es.ports.log import Append, NewBody, NewEvent, OpenChange
 from codespace_es.vocabulary.event import Body, Caller, Event

@@ -54,17 +54,13 @@ def find_breaks(rows: Iterable[RawRow], *, after: int = 0, previous: bytes = GEN
     for position, stream, version, topic, state, stored in rows:
         if position != expected:
             yield Break(expected, f"events {expected} to {position - 1} are missing")
-        elif not _follows(previous, (position, stream, version, topic, state, stored)):
-            yield Break(position, f"{stream}@{version} ({topic}) is not what was appended here")
+        else:
+            try:
+                is_whole = link(previous, position, stream.encode(), version, topic.encode(), state) == stored
+            except (AttributeError, TypeError, ValueError, struct.error):
+                is_whole = False  # a value isn't even of its kind
+            if not is_whole:
+                yield Break(position, f"{stream}@{version} ({topic}) is not what was appended here")
         # A damaged hash can't begin the next link; genesis gives a second break there, as any wrong hash would.
         previous = stored if isinstance(stored, bytes) else GENESIS
         expected = position + 1
-
-
-def _follows(previous: bytes, row: RawRow) -> bool:
-    """Tell whether `row` has the hash that it should have; not if a value isn't even of its kind."""
-    position, stream, version, topic, state, stored = row
-    try:
-        return link(previous, position, stream.encode(), version, topic.encode(), state) == stored
-    except (AttributeError, TypeError, ValueError, struct.error):
-        return False

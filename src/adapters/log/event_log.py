@@ -176,7 +176,10 @@ class SqliteEventLog(EventLog):
 
     def _announce(self, batch: Sequence[Submission]) -> None:
         assert self._post is not None
-        self._post(self._wake, batch)
+        try:
+            self._post(self._wake, batch)
+        except RuntimeError:
+            return  # the loop has ended without closing the log, so nobody waits any more
 
     def _wake(self, batch: Sequence[Submission]) -> None:
         for submission in batch:
@@ -231,7 +234,7 @@ class SqliteEventLog(EventLog):
     def follow(self, *, after: int = 0) -> AsyncIterator[RecordedEvent]:
         """Yield events with position > `after` for ever. See the port."""
         return follow(
-            lambda position, limit: list(self._decoder.decode(self._rows(statements.SLICE, (position, limit)))),
+            lambda position, limit: self._decoder.decode(self._rows(statements.SLICE, (position, limit))),
             lambda: int(self._rows(statements.DATA_VERSION, ())[0][0]),
             self._news, after=after, is_shared=self._path is not None)
 

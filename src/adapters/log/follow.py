@@ -1,6 +1,6 @@
 """Following the log: commits of this process wake a follower at once, those of others are looked for."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import anyio
 
@@ -33,7 +33,7 @@ class News:
 
 
 async def follow(
-    read: Callable[[int, int], list[RecordedEvent]],
+    read: Callable[[int, int], Iterator[RecordedEvent]],
     data_version: Callable[[], int],
     news: News,
     *,
@@ -55,14 +55,15 @@ async def follow(
     while True:
         expected = news.expect()
         seen = data_version()
-        recorded = read(after, _ROWS_MAX)
-        for event in recorded:
+        is_there_more = False
+        for event in read(after, _ROWS_MAX):
             if event.position != after + 1:
                 msg = f"the event log is damaged: {after + 1} is missing before {event.position}"
                 raise StoreUnavailableError(msg)
             after = event.position
+            is_there_more = True
             yield event
-        if recorded:
+        if is_there_more:
             continue
         while not expected.is_set() and data_version() == seen:
             with anyio.move_on_after(POLL_SECONDS if is_shared else None):
