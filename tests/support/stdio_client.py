@@ -14,6 +14,7 @@ from anyio.abc import ByteReceiveStream, Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp_types import CallToolResult, TextContent
 
 ROOT = Path(__file__).parents[2]
 SECONDS_MAX = 20
@@ -27,12 +28,12 @@ _INITIALIZE = {
 }
 
 
-def product(root: Path, scratch: Path, *, profile: str = "workspace-write", name: str = "demo") -> list[str]:
-    """Return the command line that serves `root`, with its log under `scratch`."""
-    return [
-        sys.executable, "-m", "adapters.cli.main", "serve",
-        "--workspace", f"{name}={root}:{profile}", "--data-dir", str(scratch / "data"),
-    ]
+def product(scratch: Path, *workspaces: str) -> list[str]:
+    """Return the command line that serves `workspaces` (`NAME=PATH[:PROFILE]`), with its log under `scratch`."""
+    command = [str(Path(sys.executable).with_name("codespace-es")), "serve", "--data-dir", str(scratch / "data")]
+    for workspace in workspaces:
+        command += ["--workspace", workspace]
+    return command
 
 
 def scripted_door() -> list[str]:
@@ -54,10 +55,35 @@ def environment(scratch: Path) -> dict[str, str]:
 async def connected(command: list[str], scratch: Path, era: Era = "2025-11-25") -> AsyncIterator[Client]:
     """Yield the SDK's client, speaking one era, to a child of its own."""
     parameters = StdioServerParameters(command=command[0], args=command[1:], env=environment(scratch))
-    mode = "legacy" if era == "2025-11-25" else era
+    mode = "legacy" if era == "2025-11-25" else "auto"
     with open(scratch / "server.log", "a", encoding="utf-8") as log:
         async with Client(stdio_client(parameters, errlog=log), mode=mode) as client:
             yield client
+
+
+async def ask(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    """Return the result of a call that succeeds, which is told twice: as an object and as text."""
+    result = await client.call_tool(tool, arguments)
+    assert result.structured_content is not None
+    assert not result.is_error, result.structured_content
+    _told_twice(result)
+    return result.structured_content
+
+
+async def refused(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    """Return the error body of a call that is refused."""
+    result = await client.call_tool(tool, arguments)
+    assert result.structured_content is not None
+    assert result.is_error, result.structured_content
+    _told_twice(result)
+    assert set(result.structured_content) >= {"code", "message", "retry", "remedy"}
+    return result.structured_content
+
+
+def _told_twice(result: CallToolResult) -> None:
+    first = result.content[0]
+    assert isinstance(first, TextContent)
+    assert json.loads(first.text) == result.structured_content
 
 
 class Pipe(ByteReceiveStream):

@@ -1,0 +1,140 @@
+"""Servers come and go over one log: restarts, kills, two at once; what was answered stays true."""
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from support.stdio_client import SECONDS_MAX, RawClient, ask, connected, product, raw_client, refused
+
+pytestmark = pytest.mark.anyio
+
+_PATCH = "*** Begin Patch\n*** Add File: once.txt\n+once\n*** End Patch\n"
+_REQUEST: dict[str, Any] = {"workspace_id": "demo", "patch": _PATCH, "operation_key": "the-key"}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    made = tmp_path / "ws"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture
+def command(tmp_path: Path, root: Path) -> list[str]:
+    return product(tmp_path, f"demo={root}:workspace-write")
+
+
+async def test_a_restart_forgets_nothing(tmp_path: Path, root: Path, command: list[str]) -> None:
+    """Check 75."""
+    with anyio.fail_after(SECONDS_MAX):
+        async with connected(command, tmp_path) as client:
+            done = await ask(client, "apply_patch", **_REQUEST)
+        (root / "once.txt").write_text("changed since\n")
+        async with connected(command, tmp_path, "2026-07-28") as client:
+            told = await ask(client, "operation_status", operation_id=done["operation_id"])
+            again = await ask(client, "apply_patch", **_REQUEST)
+            other = await refused(client, "apply_patch", **{**_REQUEST, "patch": _PATCH.replace("once.", "twice.")})
+    assert told["status"] == "applied"
+    assert again == {**done, "replayed": True}
+    assert other["code"] == "OPERATION_KEY_CONFLICT"
+    assert (root / "once.txt").read_text() == "changed since\n"
+    assert not (root / "twice.txt").exists()
+
+
+async def test_an_end_leaves_a_log_that_says_so(tmp_path: Path, command: list[str]) -> None:
+    with anyio.fail_after(SECONDS_MAX):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            async with raw_client(command, tmp_path) as client:
+                await client.call("read", workspace_id="demo", path="../x")
+                client.kill(number)
+                client.kill(number)
+                assert await client.exit_code() == 0
+                assert "Traceback" not in client.log
+        async with raw_client(command, tmp_path) as client:
+            await client.end_input()
+            assert await client.exit_code() == 0
+        async with raw_client(command, tmp_path) as client:
+            await client.close_output()
+            assert await client.exit_code() == 0
+        ends = await _ends(command, tmp_path)
+    assert ends == ["signal", "signal", "eof", "output_closed"]
+
+
+async def _ends(command: list[str], scratch: Path) -> list[str]:
+    """Return the reasons for which instances have stopped, oldest first."""
+    import json
+
+    async with connected(command, scratch) as client:
+        content = (await client.read_resource("codespace://timeline?after=0")).contents[0]
+    events = json.loads(content.text)["events"]  # type: ignore[union-attr]
+    return [event["event"]["reason"] for event in events if event["topic"] == "instance.stopped.v1"]
+
+
+@pytest.mark.parametrize(("point", "status", "is_written"), [
+    ("patch.minted", "failed_rolled_back", False),
+    ("patch.written", "applied", True),
+])
+async def test_a_server_killed_in_the_middle_is_settled_by_whoever_asks(
+    tmp_path: Path, root: Path, command: list[str], point: str, status: str, is_written: bool
+) -> None:
+    """Checks 70, 76."""
+    with anyio.fail_after(SECONDS_MAX):
+        async with raw_client([*command, "--die-at", point], tmp_path) as client:
+            await client.start_call(1, "apply_patch", **_REQUEST)
+            assert await client.exit_code() == -signal.SIGKILL
+        async with connected(command, tmp_path) as client:
+            told = await ask(client, "operation_status", operation_key="the-key")
+            again = await ask(client, "apply_patch", **_REQUEST)
+    assert (told["status"], told["events"][-1].get("reason")) == (status, "recovered")
+    assert (again["status"], again["replayed"], again["operation_id"]) == (status, True, told["operation_id"])
+    assert (root / "once.txt").exists() == is_written
+
+
+async def test_two_servers_with_one_key_apply_it_once(tmp_path: Path, root: Path, command: list[str]) -> None:
+    answers: list[dict[str, Any]] = []
+
+    async def send(client: RawClient) -> None:
+        answers.append(await client.call("apply_patch", **_REQUEST))
+
+    with anyio.fail_after(SECONDS_MAX):
+        async with raw_client(command, tmp_path) as first, raw_client(command, tmp_path) as second:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(send, first)
+                tasks.start_soon(send, second)
+    assert [answer["status"] for answer in answers] == ["applied", "applied"]
+    assert sorted(answer["replayed"] for answer in answers) == [False, True]
+    assert len({answer["operation_id"] for answer in answers}) == 1
+    assert (root / "once.txt").read_text() == "once\n"
+
+
+async def test_a_cancelled_patch_that_has_begun_is_finished(tmp_path: Path, root: Path, command: list[str]) -> None:
+    with anyio.fail_after(SECONDS_MAX):
+        async with raw_client(command, tmp_path) as client:
+            await client.send_bytes(b"")
+            await client.start_call(1, "apply_patch", **_REQUEST)
+            await client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+            await client.end_input()
+            assert await client.exit_code() == 0
+        async with connected(command, tmp_path) as client:
+            result = await client.call_tool("operation_status", {"operation_key": "the-key"})
+    assert result.structured_content is not None
+    if result.is_error:
+        assert result.structured_content["code"] == "OPERATION_NOT_FOUND"
+        assert not (root / "once.txt").exists()
+    else:
+        assert result.structured_content["status"] == "applied"
+        assert (root / "once.txt").read_text() == "once\n"
+
+
+async def test_a_root_that_is_gone_fails_the_call_and_not_the_server(
+    tmp_path: Path, root: Path, command: list[str]
+) -> None:
+    """Check 65."""
+    with anyio.fail_after(SECONDS_MAX):
+        async with connected(command, tmp_path) as client:
+            root.rmdir()
+            assert (await refused(client, "find", workspace_id="demo"))["code"] == "FILE_OPERATION_FAILED"
+            assert (await refused(client, "apply_patch", **_REQUEST))["code"] == "FILE_OPERATION_FAILED"
+            assert (await ask(client, "workspace_info"))["server"] == "codespace"
