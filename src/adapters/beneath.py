@@ -23,6 +23,8 @@ _RESOLVE: Final = 0x02 | 0x04 | 0x08
 """RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH. Source: openat2(2)."""
 _HOW: Final = struct.Struct("=QQQ")
 _PATH_ONLY: Final[int] = getattr(os, "O_PATH", os.O_RDONLY)
+_PASSING: Final[int] = _PATH_ONLY or os.O_DIRECTORY
+"""How the walk opens a component on its way."""
 _DIRECTORY_FLAGS: Final = os.O_DIRECTORY | os.O_CLOEXEC
 _CREATING: Final = os.O_CREAT | (getattr(os, "O_TMPFILE", 0) & ~os.O_DIRECTORY)
 
@@ -149,17 +151,17 @@ def open_by_walk(root_fd: int, name: bytes, flags: int, mode: int) -> int:
     directory = root_fd
     try:
         for part in parts[:-1]:
-            below = _open_component(directory, part, _PATH_ONLY | os.O_DIRECTORY, 0)
+            below = _open_component(directory, part, _PASSING, 0, is_on_the_way=True)
             if directory != root_fd:
                 os.close(directory)
             directory = below
-        return _open_component(directory, parts[-1], flags, mode)
+        return _open_component(directory, parts[-1], flags, mode, is_on_the_way=False)
     finally:
         if directory != root_fd:
             os.close(directory)
 
 
-def _open_component(directory: int, part: bytes, flags: int, mode: int) -> int:
+def _open_component(directory: int, part: bytes, flags: int, mode: int, *, is_on_the_way: bool) -> int:
     try:
         descriptor = os.open(part, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=directory)
     except OSError as error:
@@ -167,10 +169,14 @@ def _open_component(directory: int, part: bytes, flags: int, mode: int) -> int:
         if error.errno == errno.ENOTDIR and _is_link(directory, part):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), shown_name(part)) from None
         raise
-    # O_PATH with O_NOFOLLOW opens the link itself.
-    if flags & _PATH_ONLY and stat.S_ISLNK(os.fstat(descriptor).st_mode):
+    if not flags & _PATH_ONLY:
+        return descriptor
+    # O_PATH with O_NOFOLLOW opens the link itself: asking the descriptor can't be raced, asking the name could.
+    kind = os.fstat(descriptor).st_mode
+    number = errno.ELOOP if stat.S_ISLNK(kind) else errno.ENOTDIR
+    if stat.S_ISLNK(kind) or (is_on_the_way and not stat.S_ISDIR(kind)):
         os.close(descriptor)
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), shown_name(part))
+        raise OSError(number, os.strerror(number), shown_name(part))
     return descriptor
 
 
