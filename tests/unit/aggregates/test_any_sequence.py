@@ -1,0 +1,104 @@
+"""Whatever commands come in whatever order: what was decided always folds, and the open index says what is open."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from samples import (
+    APPLIED,
+    BOUND,
+    CALL_REFUSED,
+    CHECKED,
+    DIGEST,
+    EVENTS,
+    HOLD_ID,
+    MINTED,
+    OPERATION_ID,
+    OTHER_ID,
+    RECOVERED,
+    REJECTED,
+    REMOVED,
+    ROLLED_BACK,
+    STARTED,
+    STOPPED,
+    UNKNOWN,
+)
+
+from codespace_es.aggregates import claim, instance, operation, store, workspace
+from codespace_es.open_index import open_change
+from codespace_es.ports.log import OpenChange
+from codespace_es.vocabulary.decider import Decider
+from codespace_es.vocabulary.errors import CodespaceError
+from codespace_es.vocabulary.event import Event
+from codespace_es.vocabulary.identifiers import ApprovalId, StreamId
+
+ENDS = [APPLIED, CHECKED, REJECTED, ROLLED_BACK, UNKNOWN]
+HOLDERS = [HOLD_ID, ApprovalId("appr-2")]
+
+COMMANDS: dict[str, tuple[Decider, list[Any]]] = {
+    "store": (store.STORE, [store.CreateStore("store-1", "codespace-es/1"), store.RemoveBodies(REMOVED)]),
+    "instance": (instance.INSTANCE, [
+        instance.StartInstance(STARTED), instance.StopInstance(STOPPED), instance.RecordRefusal(CALL_REFUSED),
+        instance.RecoverInstance(RECOVERED),
+    ]),
+    "workspace": (workspace.WORKSPACE, [
+        workspace.BindWorkspace(BOUND.model_copy(update={"inode": inode})) for inode in (1, 2)
+    ]),
+    "claim": (claim.CLAIM, [
+        claim.TakeClaim("operation_key", OPERATION_ID, DIGEST),
+        *[claim.TakeClaim("hold", holder, DIGEST) for holder in HOLDERS],
+        *[claim.ReleaseClaim(holder) for holder in HOLDERS],
+    ]),
+    "operation": (operation.OPERATION, [
+        operation.MintOperation(MINTED), operation.MarkReverted(OTHER_ID),
+        *[operation.FinishOperation(end) for end in ENDS],
+        *[operation.MintFinishedOperation(MINTED, end) for end in ENDS],
+    ]),
+}
+OPEN_STATES = (operation.Minted, instance.Running)
+
+
+def run(decider: Decider, commands: list[Any]) -> list[Event]:
+    """Return what a stream holds after `commands`, of which each refused one leaves nothing."""
+    events: list[Event] = []
+    for command in commands:
+        state = decider.fold(events)
+        try:
+            events += decider.decide(state, command)
+        except (CodespaceError, AssertionError):
+            continue
+    return events
+
+
+@pytest.mark.parametrize("kind", COMMANDS)
+@given(choices=st.data())
+def test_what_was_decided_can_always_be_folded(kind, choices):
+    decider, commands = COMMANDS[kind]
+    events = run(decider, choices.draw(st.lists(st.sampled_from(commands), max_size=12)))
+    decider.fold(events)
+
+
+@pytest.mark.parametrize("kind", COMMANDS)
+@given(choices=st.data())
+def test_a_stream_is_in_the_open_index_exactly_while_its_state_is_open(kind, choices):
+    decider, commands = COMMANDS[kind]
+    events = run(decider, choices.draw(st.lists(st.sampled_from(commands), max_size=12)))
+    rows: set[str] = set()
+    for count, event in enumerate(events, start=1):
+        change = open_change(StreamId("stream"), event) or OpenChange()
+        if change.closes:
+            assert rows, f"{event.TOPIC} closes what isn't open"
+            rows.clear()
+        for row_kind, _ in change.opens:
+            assert row_kind not in rows, f"{event.TOPIC} opens what is open already"
+            rows.add(row_kind)
+        assert bool(rows) == isinstance(decider.fold(events[:count]), OPEN_STATES)
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.TOPIC)
+def test_what_an_event_opens_is_filed_under_its_own_workspace(event):
+    change = open_change(StreamId("stream"), event)
+    if change is not None:
+        for _, workspace_key in change.opens:
+            assert workspace_key == getattr(event, "workspace_key", None)

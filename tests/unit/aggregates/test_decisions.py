@@ -1,0 +1,162 @@
+"""What each aggregate decides: given a state, when a command comes, then these events or this refusal."""
+
+import pytest
+from samples import (
+    APPLIED,
+    BODY,
+    BOUND,
+    CALL_REFUSED,
+    CHECKED,
+    CREATED,
+    DIGEST,
+    HOLD_ID,
+    HOLD_TAKEN,
+    KEY_TAKEN,
+    MINTED,
+    OPERATION_ID,
+    OTHER_ID,
+    RECOVERED,
+    REJECTED,
+    RELEASED,
+    REMOVED,
+    REVERTED,
+    ROLLED_BACK,
+    STARTED,
+    STOPPED,
+    UNKNOWN,
+)
+
+from codespace_es.aggregates.claim import CLAIM, Free, ReleaseClaim, TakeClaim, Taken, is_repeat
+from codespace_es.aggregates.instance import (
+    INSTANCE,
+    RecordRefusal,
+    RecoverInstance,
+    StartInstance,
+    StopInstance,
+)
+from codespace_es.aggregates.operation import (
+    OPERATION,
+    Finished,
+    FinishOperation,
+    MarkReverted,
+    Minted,
+    MintFinishedOperation,
+    MintOperation,
+    Reverted,
+    Unminted,
+    require_revertible,
+)
+from codespace_es.aggregates.store import STORE, STORE_FORMAT, CreateStore, RemoveBodies, StoreCreated
+from codespace_es.aggregates.workspace import WORKSPACE, BindWorkspace
+from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
+from codespace_es.vocabulary.file_change import digest_of
+
+MOVED = BOUND.model_copy(update={"inode": 9})
+TAKE_KEY = TakeClaim("operation_key", OPERATION_ID, DIGEST)
+TAKE_HOLD = TakeClaim("hold", HOLD_ID, DIGEST)
+
+
+@pytest.mark.parametrize(("decider", "given", "command", "then"), [
+    pytest.param(STORE, [], CreateStore("store-1", "codespace-es/1"),
+                 [StoreCreated(store_id="store-1", format=STORE_FORMAT, software="codespace-es/1")],
+                 id="a log begins with its id and format"),
+    pytest.param(STORE, [CREATED], CreateStore("store-2", "codespace-es/2"), [], id="a log begins once"),
+    pytest.param(STORE, [CREATED], RemoveBodies(REMOVED), [REMOVED], id="a removal is recorded"),
+    pytest.param(INSTANCE, [], StartInstance(STARTED), [STARTED], id="an instance starts"),
+    pytest.param(INSTANCE, [STARTED], StopInstance(STOPPED), [STOPPED], id="a running instance stops"),
+    pytest.param(INSTANCE, [STARTED], RecordRefusal(CALL_REFUSED), [CALL_REFUSED], id="a refused call leaves a trace"),
+    pytest.param(INSTANCE, [STARTED, CALL_REFUSED], RecoverInstance(RECOVERED), [RECOVERED], id="a dead one is closed"),
+    pytest.param(INSTANCE, [STARTED, STOPPED], StopInstance(STOPPED), [], id="a stopped instance stops no more"),
+    pytest.param(INSTANCE, [STARTED, RECOVERED], StopInstance(STOPPED), [], id="a recovered instance stops no more"),
+    pytest.param(INSTANCE, [STARTED, STOPPED], RecoverInstance(RECOVERED), [], id="a stopped one isn't recovered"),
+    pytest.param(INSTANCE, [STARTED, RECOVERED], RecoverInstance(RECOVERED), [], id="a dead one is closed once"),
+    pytest.param(INSTANCE, [STARTED, STOPPED], RecordRefusal(CALL_REFUSED), [], id="an ended one records no refusal"),
+    pytest.param(WORKSPACE, [], BindWorkspace(BOUND), [BOUND], id="a directory is put on record"),
+    pytest.param(WORKSPACE, [BOUND], BindWorkspace(BOUND), [], id="what is on record isn't recorded again"),
+    pytest.param(WORKSPACE, [BOUND], BindWorkspace(MOVED), [MOVED], id="another directory is put on record"),
+    pytest.param(WORKSPACE, [BOUND, MOVED], BindWorkspace(BOUND), [BOUND], id="only the newest record counts"),
+    pytest.param(CLAIM, [], TAKE_KEY, [KEY_TAKEN], id="a free key is taken"),
+    pytest.param(CLAIM, [], TAKE_HOLD, [HOLD_TAKEN], id="a free hold is taken"),
+    pytest.param(CLAIM, [HOLD_TAKEN, RELEASED], TAKE_HOLD, [HOLD_TAKEN], id="a released hold is taken again"),
+    pytest.param(CLAIM, [HOLD_TAKEN], ReleaseClaim(HOLD_ID), [RELEASED], id="a hold is released by its holder"),
+    pytest.param(OPERATION, [], MintOperation(MINTED), [MINTED], id="a patch is minted"),
+    pytest.param(OPERATION, [], MintFinishedOperation(MINTED, REJECTED), [MINTED, REJECTED],
+                 id="a refusal is minted and finished at once"),
+    pytest.param(OPERATION, [], MintFinishedOperation(MINTED, CHECKED), [MINTED, CHECKED],
+                 id="a preview is minted and finished at once"),
+    pytest.param(OPERATION, [MINTED], FinishOperation(APPLIED), [APPLIED], id="a patch is finished"),
+    pytest.param(OPERATION, [MINTED], FinishOperation(UNKNOWN), [UNKNOWN], id="a lost patch is finished too"),
+    pytest.param(OPERATION, [MINTED, APPLIED], MarkReverted(OTHER_ID), [REVERTED], id="an applied patch is undone"),
+])
+def test_a_command_leads_to_its_events(decider, given, command, then):
+    assert decider.decide(decider.fold(given), command) == then
+
+
+@pytest.mark.parametrize(("given", "reason"), [
+    ([], "never minted"),
+    ([MINTED], "isn't finished"),
+    ([MINTED, ROLLED_BACK], "failed_rolled_back"),
+    ([MINTED, UNKNOWN], "unknown"),
+    ([MINTED, CHECKED], "checked"),
+    ([MINTED, REJECTED], "rejected"),
+    ([MINTED, APPLIED, REVERTED], f"undone already, by {OTHER_ID}"),
+])
+def test_what_was_not_applied_or_is_undone_cannot_be_undone(given, reason):
+    with pytest.raises(CodespaceError) as refusal:
+        OPERATION.decide(OPERATION.fold(given), MarkReverted(OTHER_ID))
+    assert refusal.value.code == ErrorCode.REVERT_CONFLICT
+    assert reason in refusal.value.message
+
+
+def test_a_refused_undo_names_the_one_that_came_before():
+    with pytest.raises(CodespaceError) as refusal:
+        require_revertible(Reverted(MINTED, APPLIED, OTHER_ID))
+    assert refusal.value.detail == {"reverted_by": OTHER_ID}
+
+
+def test_an_applied_operation_may_be_undone():
+    state = Finished(MINTED, APPLIED)
+    assert require_revertible(state) is state
+
+
+@pytest.mark.parametrize("taken", [KEY_TAKEN, HOLD_TAKEN])
+@pytest.mark.parametrize("command", [TAKE_KEY, TAKE_HOLD])
+def test_what_is_held_cannot_be_taken(taken, command):
+    with pytest.raises(CodespaceError) as refusal:
+        CLAIM.decide(CLAIM.fold([taken]), command)
+    assert refusal.value.code == ErrorCode.OPERATION_KEY_CONFLICT
+
+
+@pytest.mark.parametrize(("decider", "given", "command"), [
+    (STORE, [], RemoveBodies(REMOVED)),
+    (INSTANCE, [STARTED], StartInstance(STARTED)),
+    (INSTANCE, [STARTED, STOPPED], StartInstance(STARTED)),
+    (CLAIM, [], ReleaseClaim(HOLD_ID)),
+    (CLAIM, [KEY_TAKEN], ReleaseClaim(HOLD_ID)),
+    (CLAIM, [HOLD_TAKEN.model_copy(update={"holder_id": "appr-2"})], ReleaseClaim(HOLD_ID)),
+    (OPERATION, [MINTED], MintOperation(MINTED)),
+    (OPERATION, [MINTED], MintFinishedOperation(MINTED, REJECTED)),
+    (OPERATION, [], MintFinishedOperation(MINTED, APPLIED)),
+    (OPERATION, [], FinishOperation(APPLIED)),
+    (OPERATION, [MINTED, APPLIED], FinishOperation(APPLIED)),
+    (OPERATION, [MINTED, APPLIED, REVERTED], FinishOperation(APPLIED)),
+])
+def test_what_only_a_fault_of_ours_could_ask_for_is_not_decided(decider, given, command):
+    with pytest.raises(AssertionError):
+        decider.decide(decider.fold(given), command)
+
+
+@pytest.mark.parametrize(("state", "is_same"), [
+    (Free(), False),
+    (Taken("operation_key", OPERATION_ID, DIGEST), True),
+    (Taken("operation_key", OPERATION_ID, digest_of(b"other")), False),
+])
+def test_a_request_repeats_the_holders_when_the_fingerprints_are_equal(state, is_same):
+    assert is_repeat(state, DIGEST) == is_same
+
+
+def test_a_state_remembers_what_its_events_said():
+    assert OPERATION.fold([]) == Unminted()
+    assert OPERATION.fold([MINTED]) == Minted(MINTED)
+    assert OPERATION.fold([MINTED, APPLIED]) == Finished(MINTED, APPLIED)
+    assert MINTED.request == BODY

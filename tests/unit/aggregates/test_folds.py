@@ -1,0 +1,87 @@
+"""What each aggregate folds to, event by event, and that it refuses every other event in every state."""
+
+import pytest
+from samples import (
+    APPLIED,
+    BOUND,
+    CALL_REFUSED,
+    CHECKED,
+    COPIED,
+    CREATED,
+    DIGEST,
+    EVENTS,
+    HOLD_ID,
+    HOLD_TAKEN,
+    KEY_TAKEN,
+    MINTED,
+    OPERATION_ID,
+    OTHER_ID,
+    RECOVERED,
+    REJECTED,
+    RELEASED,
+    REMOVED,
+    REVERTED,
+    ROLLED_BACK,
+    STARTED,
+    STOPPED,
+    UNKNOWN,
+)
+
+from codespace_es.aggregates import claim, instance, operation, store, workspace
+from codespace_es.event_catalogue import CATALOGUE
+from codespace_es.vocabulary.decider import Decider
+from codespace_es.vocabulary.event import Event
+
+ENDS = (APPLIED, CHECKED, REJECTED, ROLLED_BACK, UNKNOWN)
+OTHER_BINDING = BOUND.model_copy(update={"inode": 3})
+CREATED_STATE = store.Created("store-1", 1)
+RUNNING = instance.Running(STARTED)
+ENDED = instance.Ended(STARTED)
+KEY_HELD = claim.Taken("operation_key", OPERATION_ID, DIGEST)
+HELD = claim.Taken("hold", HOLD_ID, DIGEST)
+IS_MINTED = operation.Minted(MINTED)
+FINISHED = operation.Finished(MINTED, APPLIED)
+
+FOLDS: list[tuple[Decider, object, list[tuple[Event, object]]]] = [
+    (store.STORE, store.Absent(), [(CREATED, CREATED_STATE)]),
+    (store.STORE, CREATED_STATE, [(REMOVED, CREATED_STATE), (COPIED, CREATED_STATE)]),
+    (instance.INSTANCE, instance.Unstarted(), [(STARTED, RUNNING)]),
+    (instance.INSTANCE, RUNNING, [(CALL_REFUSED, RUNNING), (STOPPED, ENDED), (RECOVERED, ENDED)]),
+    (instance.INSTANCE, ENDED, []),
+    (workspace.WORKSPACE, workspace.Unbound(), [(BOUND, workspace.Bound(BOUND))]),
+    (workspace.WORKSPACE, workspace.Bound(OTHER_BINDING), [(BOUND, workspace.Bound(BOUND))]),
+    (claim.CLAIM, claim.Free(), [(KEY_TAKEN, KEY_HELD), (HOLD_TAKEN, HELD)]),
+    (claim.CLAIM, KEY_HELD, []),
+    (claim.CLAIM, HELD, [(RELEASED, claim.Free())]),
+    (operation.OPERATION, operation.Unminted(), [(MINTED, IS_MINTED)]),
+    (operation.OPERATION, IS_MINTED, [(end, operation.Finished(MINTED, end)) for end in ENDS]),
+    (operation.OPERATION, FINISHED, [(REVERTED, operation.Reverted(MINTED, APPLIED, OTHER_ID))]),
+    (operation.OPERATION, operation.Reverted(MINTED, APPLIED, OTHER_ID), []),
+]
+"""All that may follow, state by state; whatever isn't here must be refused."""
+
+CASES = [
+    pytest.param(decider, state, event, next((after for each, after in allowed if each is event), None),
+                 id=f"{type(state).__name__}-{row}-{index}-{event.TOPIC}")
+    for row, (decider, state, allowed) in enumerate(FOLDS)
+    for index, event in enumerate(EVENTS)
+]
+
+
+@pytest.mark.parametrize(("decider", "state", "event", "after"), CASES)
+def test_an_event_is_folded_where_it_may_follow_and_refused_everywhere_else(decider, state, event, after):
+    if after is None:
+        with pytest.raises(AssertionError, match=rf"{event.TOPIC} can't follow {type(state).__name__}"):
+            decider.evolve(state, event)
+    else:
+        assert decider.evolve(state, event) == after
+
+
+def test_every_aggregate_begins_where_nothing_has_happened():
+    assert {type(decider.initial_state).__name__ for decider, _, _ in FOLDS} == {
+        "Absent", "Unstarted", "Unbound", "Free", "Unminted",
+    }
+
+
+def test_every_event_of_the_catalogue_is_tried():
+    assert {type(event) for event in EVENTS} == set(CATALOGUE.values()), "add the new event to samples.py"
