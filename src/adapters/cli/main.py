@@ -5,7 +5,6 @@ Exit codes: 0 done; 1 refused, failed, or damage found; 2 wrong usage, or it can
 
 import sys
 from collections.abc import Mapping
-from importlib.metadata import version
 from types import MappingProxyType
 
 import click
@@ -37,7 +36,7 @@ Every change to your files is an operation in an append-only log: it happens onc
 Exit codes: 0 done; 1 refused, failed or damage found; 2 wrong usage, or it can't start or open the log.
 """
 
-cli = click.version_option(version("codespace-es"), prog_name="codespace-es")(
+cli = click.version_option(package_name="codespace-es", prog_name="codespace-es")(
     LazyGroup(name="codespace-es", help=_HELP, table=COMMANDS)
 )
 
