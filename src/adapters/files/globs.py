@@ -30,7 +30,7 @@ _NOTHING = r"[^\x00-\x{10FFFF}]"
 def literal_directory(glob: str | None) -> str:
     """Return the directory below which all files of `glob` lie, as far as its text alone tells; `` for anywhere."""
     pattern = _anchored(glob or "")
-    if "/" not in pattern:
+    if "/" not in pattern or pattern.startswith("./"):
         return ""
     end = min((pattern.index(character) for character in _MAGIC if character in pattern), default=len(pattern))
     return pattern[:end].rpartition("/")[0]
@@ -45,7 +45,11 @@ def path_test(glob: str | None) -> PathTest | None:
     """
     if glob is None or glob in _EVERYTHING:
         return None
-    if len(glob.encode("utf-8", "replace")) > GLOB_BYTES_MAX:
+    try:
+        size_bytes = len(glob.encode())
+    except UnicodeEncodeError:
+        raise _bad_glob(glob, "it holds a lone surrogate") from None
+    if size_bytes > GLOB_BYTES_MAX:
         raise _bad_glob(glob[:80] + "…", f"it is longer than {GLOB_BYTES_MAX} bytes")
     try:
         alternatives = bracex.expand(glob, keep_escapes=True, limit=GLOB_ALTERNATIVES_MAX)
@@ -60,7 +64,7 @@ def path_test(glob: str | None) -> PathTest | None:
     options.log_errors = False
     try:
         automaton = re2.compile(f"(?:{expression})".encode(), options)
-    except (re2.error, UnicodeEncodeError) as error:
+    except re2.error as error:
         raise _bad_glob(glob, f"it can't be compiled ({error})") from error
     return lambda path: automaton.fullmatch(path) is not None
 
@@ -77,13 +81,13 @@ def _plain_suffix(alternatives: list[str]) -> bytes | None:
 
 
 def _anchored(pattern: str) -> str:
-    """Return `pattern` in its plain form: no `./` or `/` in front (an anchor stays one), `dir/` as `dir/**`."""
-    while pattern.startswith("./"):
-        pattern = pattern[2:]
-    if pattern.startswith("/"):
-        bare = pattern.lstrip("/")
-        pattern = bare if "/" in bare else "./" + bare
-    return pattern + "**" if pattern.endswith("/") else pattern
+    """Return `pattern` in its plain form: `dir/` as `dir/**`, and `./` or `/` in front only where it is the anchor."""
+    bare = pattern
+    while bare.startswith(("./", "/")):
+        bare = bare.removeprefix(".").removeprefix("/")
+    if bare != pattern and "/" not in bare:
+        return "./" + bare
+    return bare + "**" if bare.endswith("/") else bare
 
 
 class _Translation:
