@@ -294,7 +294,9 @@ async def test_who_waits_is_told_how_long_and_a_deaf_listener_holds_up_nobody(
 
 
 @pytest.mark.anyio
-async def test_a_lease_of_another_process_is_waited_for_and_falls_with_it(leases: FlockWorkspaceLeases, directory: str) -> None:
+async def test_a_lease_of_another_process_is_waited_for_and_falls_with_it(
+    leases: FlockWorkspaceLeases, directory: str
+) -> None:
     told, tell = os.pipe()
     child = os.fork()
     if child == 0:

@@ -3,17 +3,18 @@
 import os
 import stat
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.crash_orders import EIGHT_FILES, FOUR_FILES, ONE_FILE, SCENARIOS, Scenario, Target, snapshot
 
 from adapters.patch_writer.writer import ExchangePatchWriter
 from codespace_es.ports.fault_points import FaultPoint
 from codespace_es.ports.patch_writer import PatchOrder, PatchWriter, SettleImpossibleError
 from codespace_es.vocabulary.file_change import PlannedFile, digest_of
+from support.crash_orders import EIGHT_FILES, FOUR_FILES, ONE_FILE, SCENARIOS, Scenario, Target, snapshot
 
 names = [scenario.name for scenario in SCENARIOS]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
@@ -112,6 +113,24 @@ def test_a_parent_that_is_a_link_is_refused_and_nothing_is_written_through_it(
     assert (outcome.status, outcome.fault.code) == ("failed_rolled_back", "SYMLINK_REJECTED")
     assert snapshot(tmp_path) == before
     assert {f.path: f.found for f in writer.inspect(order)}["src/from.py"] == "not_a_file"
+
+
+@pytest.mark.parametrize("point", [FaultPoint.TEMP_CREATE, FaultPoint.INSTALL, FaultPoint.VERIFY])
+def test_a_parent_that_is_exchanged_on_the_way_is_a_conflict_and_undone(point: FaultPoint, tmp_path: Path) -> None:
+    scenario = Scenario("moved", {"d/f": (b"1", 0o644)}, {"d/f": Target(b"2"), "d/g": Target(b"3")})
+    root, order = built(scenario, tmp_path / "tree")
+
+    def exchange_parent(at: FaultPoint) -> None:
+        if at == point and not (root / "moved").exists():
+            (root / "d").rename(root / "moved")
+            (root / "d").mkdir()
+            (root / "d/f").write_bytes(b"2")
+
+    outcome = ExchangePatchWriter(exchange_parent).write(order)
+    assert outcome.fault is not None
+    assert (outcome.status, outcome.fault.code) == ("failed_rolled_back", "VERSION_CONFLICT")
+    files = {path: seen for path, seen in snapshot(root).items() if "/" in path}
+    assert files == {"moved/f": (b"1", 0o644), "d/f": (b"2", 0o644)}
 
 
 def test_a_parent_that_is_gone_is_a_conflict_for_a_file_and_a_failure_for_a_new_one(
@@ -293,7 +312,7 @@ def test_an_unchanged_file_is_not_touched(writer: PatchWriter, tmp_path: Path) -
 def test_a_missing_image_is_a_failure_before_anything_is_changed(writer: PatchWriter, tmp_path: Path) -> None:
     root, order = built(FOUR_FILES, tmp_path / "tree")
     before = snapshot(root)
-    outcome = writer.write(PatchOrder(order.operation_id, order.root, order.plan, order.made_directories, {}.__getitem__))
+    outcome = writer.write(replace(order, image={}.__getitem__))
     assert outcome.status == "failed_rolled_back"
     assert snapshot(root) == before
 
@@ -302,7 +321,7 @@ def test_settling_ignores_files_that_dont_change_and_none_left_is_applied(writer
     same = digest_of(b"same")
     row = PlannedFile(path="f", kind="update", before=same, after=same, mode=0o644, before_mode=0o644)
     (tmp_path / "f").write_bytes(b"changed by somebody")
-    outcome = writer.settle(PatchOrder(ONE_FILE.order(tmp_path).operation_id, str(tmp_path), (row,), (), {}.__getitem__))
+    outcome = writer.settle(replace(ONE_FILE.order(tmp_path), plan=(row,)))
     assert (outcome.status, outcome.findings) == ("applied", ())
     assert (tmp_path / "f").read_bytes() == b"changed by somebody"
 

@@ -7,6 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from adapters.patch_writer.writer import ExchangePatchWriter
+from codespace_es.ports.fault_points import FaultPoint
+from codespace_es.ports.patch_writer import SettleImpossibleError, WriteOutcome
 from support.crash_faults import (
     HIT_POINTS,
     Death,
@@ -17,10 +21,6 @@ from support.crash_faults import (
     dies_at,
 )
 from support.crash_orders import EIGHT_FILES, FOUR_FILES, ONE_FILE, SCENARIOS, Scenario, Snapshot, snapshot
-
-from adapters.patch_writer.writer import ExchangePatchWriter
-from codespace_es.ports.fault_points import FaultPoint
-from codespace_es.ports.patch_writer import SettleImpossibleError, WriteOutcome
 
 EXCHANGES = (True, False)
 STRIDE_OF_EIGHT = int(os.environ.get("CODESPACE_CRASH_STRIDE", "5"))
@@ -49,7 +49,7 @@ class Workshop:
         self._made += 1
         return Path(shutil.copytree(root, self._directory / f"tree{self._made}", symlinks=True))
 
-    def writer(self, faults=lambda point: None) -> ExchangePatchWriter:  # noqa: ANN001
+    def writer(self, faults=lambda point: None) -> ExchangePatchWriter:
         return ExchangePatchWriter(faults, has_exchange=self.has_exchange)
 
     def points_of_write(self) -> list[FaultPoint]:

@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from support.crash_faults import count
-from support.crash_orders import FOUR_FILES, ONE_FILE, Scenario, snapshot
 
 from adapters.patch_writer import scene, temps
 from adapters.patch_writer.writer import ExchangePatchWriter
 from codespace_es.ports.fault_points import FaultPoint
 from codespace_es.ports.patch_writer import WriteOutcome
+from support.crash_faults import count
+from support.crash_orders import FOUR_FILES, ONE_FILE, Scenario, snapshot
 
 IMAGE_BYTES = 8 * 1024 * 1024
 

@@ -6,14 +6,13 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.crash_faults import count
-from support.crash_orders import FOUR_FILES, Scenario, Target, snapshot
 
 from adapters.patch_writer.writer import ExchangePatchWriter
+from support.crash_faults import count
+from support.crash_orders import FOUR_FILES, Scenario, Target, snapshot
 
 CALLS = ["fsync", "renameat2", "write", "unlinkat", "fchmod", "openat2", "mkdirat"]
 HITS_MAX = 40
@@ -21,10 +20,9 @@ MODE_CHANGE = Scenario("mode", {"tool": (b"tool", 0o644)}, {"tool": Target(b"too
 
 
 @pytest.fixture(autouse=True)
-def strace() -> Iterator[None]:
+def strace() -> None:
     if shutil.which("strace") is None:
         pytest.skip("SKIPPED SYSTEM CALL FAULTS: strace isn't installed")
-    yield
 
 
 def write_with(injection: str, scenario: Scenario, root: Path) -> tuple[str, bool]:
@@ -35,7 +33,7 @@ def write_with(injection: str, scenario: Scenario, root: Path) -> tuple[str, boo
     if child == 0:
         write_when_told(ready, scenario, root, report)
     os.close(ready)
-    call = injection.split(":")[0]
+    call = injection.split(":", maxsplit=1)[0]
     tracer = subprocess.Popen(
         ["strace", "-f", "-q", "-o", log, "-p", str(child), "-e", f"trace={call}", "-e", f"inject={injection}"],
         stderr=subprocess.PIPE,

@@ -40,7 +40,7 @@ class FailAt:
             raise OSError(self.number, os.strerror(self.number))
 
 
-class Death(BaseException):  # noqa: N818 - it stands for the end of the process, which is no error of the code
+class Death(BaseException):
     """The end of a process, played in this one."""
 
 

@@ -86,7 +86,8 @@ class Swaps:
         self._faults(swapped)
         displaced = look(place.directory, temp)
         if not expects(displaced):
-            self.put_back(place, temp, on_path=installs, displaced=displaced)
+            if not self.put_back(place, temp, on_path=installs, displaced=displaced):
+                os.unlink(temp, dir_fd=place.directory)
             raise DisplacedError(displaced)
 
     def create(self, place: Place, temp: bytes) -> None:
@@ -114,17 +115,24 @@ class Swaps:
         self._faults(swapped)
         displaced = look(place.directory, temp)
         if not expects(displaced):
-            self.bring_back(place, temp)
+            if not self.bring_back(place, temp):
+                os.unlink(temp, dir_fd=place.directory)
             raise DisplacedError(displaced)
 
-    def bring_back(self, place: Place, temp: bytes) -> None:
-        """Move `temp` back to `place`, from where it was taken; a newer file there wins, and `temp` stays."""
-        self._faults(FaultPoint.INSTALL_PUT_BACK)
-        # Whoever made a file there in between replaced the displaced one by it, as without us.
-        with contextlib.suppress(FileExistsError):
-            _move_new(place.directory, temp, place.name)
+    def bring_back(self, place: Place, temp: bytes) -> bool:
+        """Move `temp` back to `place`, from where it was taken; return False if a newer file there keeps it out.
 
-    def put_back(self, place: Place, temp: bytes, *, on_path: object, displaced: Sight) -> None:
+        If it was away only for the moment between a swap and its check, then whoever made the newer file would have
+        replaced it without us too, and `temp` is worth nothing any more.
+        """
+        self._faults(FaultPoint.INSTALL_PUT_BACK)
+        try:
+            _move_new(place.directory, temp, place.name)
+        except FileExistsError:
+            return False
+        return True
+
+    def put_back(self, place: Place, temp: bytes, *, on_path: object, displaced: Sight) -> bool:
         """Exchange `temp` with `place` until the newest foreign content stands at `place`.
 
         Args:
@@ -133,21 +141,25 @@ class Swaps:
             on_path: The `Sight.key` of what was put at `place` last.
             displaced: What is at `temp`.
 
+        Returns:
+            True when `temp` holds what stood at `place`, or nothing; False when it holds a foreign content that its
+            author has written over meanwhile, as `bring_back` says.
+
         Raises:
             OSError: the system failed, EBUSY if the file is being written without end.
         """
-        for _ in range(_PUT_BACK_ROUNDS_MAX):
+        for rounds in range(_PUT_BACK_ROUNDS_MAX):
             self._faults(FaultPoint.INSTALL_PUT_BACK)
             try:
                 _rename(place.directory, temp, place.name, _EXCHANGE)
             except FileNotFoundError:
                 with contextlib.suppress(FileExistsError):
                     _move_new(place.directory, temp, place.name)
-                    return
+                    return True
                 continue
             came = look(place.directory, temp)
             if came.key == on_path:
-                return
+                return rounds == 0
             on_path, displaced = displaced.key, came
         raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), place.path)
 

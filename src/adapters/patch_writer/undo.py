@@ -30,8 +30,7 @@ def rescue_displaced(scene: Scene, row_number: int) -> bool:
         return False
     present = look(place.directory, place.name)
     if present.version == ABSENT:
-        scene.swaps.bring_back(place, temp)
-        return True
+        return scene.swaps.bring_back(place, temp)
     if found_at(row, present) not in {"before", "after"}:
         return False
     scene.swaps.put_back(place, temp, on_path=present.key, displaced=look(place.directory, temp))
