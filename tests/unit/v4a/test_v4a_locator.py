@@ -11,7 +11,7 @@ from codespace_es.v4a.chunk_locator import ChunkLocator
 from codespace_es.v4a.linear_search import occurrences
 from codespace_es.v4a.nearest import nearest_place
 
-SPACE = {0x9, 0xA, 0xB, 0xC, 0xD, 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000}
+SPACE = {*range(0x9, 0xE), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000}
 FOLDS = {**dict.fromkeys([*range(0x2010, 0x2016), 0x2212], "-"), **dict.fromkeys(range(0x2018, 0x201C), "'"),
          **dict.fromkeys(range(0x201C, 0x2020), '"'),
          **dict.fromkeys([0xA0, *range(0x2002, 0x200B), 0x202F, 0x205F, 0x3000], " ")}
@@ -94,14 +94,16 @@ class CountedLine(str):
     __hash__ = str.__hash__
 
 
+@pytest.mark.parametrize("missing_index", [9_999, 5_000], ids=["at the end", "in the middle"])
 @pytest.mark.parametrize("shape", ["all different", "all alike", "alternating"])
-def test_a_near_miss_of_ten_thousand_lines_compares_each_line_a_few_times(shape: str) -> None:
+def test_a_near_miss_of_ten_thousand_lines_compares_each_line_a_few_times(shape: str, missing_index: int) -> None:
     texts = {
         "all different": [f"line {number}" for number in range(20_000)],
         "all alike": ["same"] * 20_000,
         "alternating": ["one", "two"] * 10_000,
     }[shape]
-    block = [CountedLine(text) for text in texts[5_000:14_999]] + [CountedLine("nope")]
+    block = [CountedLine(text) for text in texts[5_000:15_000]]
+    block[missing_index] = CountedLine("no")
     locator = ChunkLocator([CountedLine(text) for text in texts])
     CountedLine.comparisons = 0
 
@@ -123,6 +125,13 @@ def test_the_nearest_place_is_where_most_lines_agree() -> None:
     assert nearest is not None
     assert (nearest.block_index, nearest.line_number) == (2, 5)
     assert nearest.lines == ("def b():", "    x = 2", "    y = 3", "    return x")
+
+
+def test_the_nearest_place_lies_rather_below_the_last_hunk_than_above() -> None:
+    lines = ["a", "b", "c", "a", "b", "d"]
+    nearest = nearest_place(ChunkLocator(lines), ["a", "b", "x"], start_index=2)
+    assert nearest is not None
+    assert (nearest.line_number, nearest.lines) == (4, ("a", "b", "d"))
 
 
 def test_the_nearest_place_of_an_unknown_line_shares_its_words() -> None:
