@@ -18,6 +18,7 @@ from adapters.log.rows import Decoder
 from adapters.log.sqlite import driver, guard_version
 from codespace_es.ports.log import (
     Append,
+    InstanceClosedError,
     LogFormatError,
     LogMissingError,
     NewBody,
@@ -29,8 +30,10 @@ from unit.log.sample_events import (
     CALLER,
     CATALOGUE,
     ME,
+    OTHER,
     CounterIncreased,
     FromTheFuture,
+    InstanceRecovered,
     finished,
     increased,
     make_log,
@@ -364,6 +367,18 @@ async def test_two_logs_in_one_process_see_each_other(path: Path) -> None:
         assert await one.head() == await two.head()
     with LogReader(path, CATALOGUE) as reader:
         assert list(reader.find_breaks()) == []
+
+
+async def test_an_instance_that_another_server_recovered_is_refused_from_then_on(path: Path) -> None:
+    async with make_log(path) as mine, make_log(path, instance_id=OTHER) as other:
+        await mine.append(started(), CALLER)
+        await mine.append(minted(1), CALLER)
+        await other.append(started(OTHER), CALLER)
+        await other.append(Append((NewEvent(StreamId(ME), 2, InstanceRecovered()),)), CALLER)
+        with pytest.raises(InstanceClosedError):
+            await mine.append(minted(2), CALLER)
+        await other.append(finished(1), CALLER)
+        assert [item.stream_id for item in await mine.open_items()] == [OTHER]
 
 
 async def test_a_long_log_is_verified_from_any_row_on(path: Path) -> None:

@@ -145,12 +145,7 @@ class Committer:
         try:
             self._store(submission)
         except (VersionConflictError, InstanceClosedError, driver.IntegrityError, driver.DataError) as error:
-            if isinstance(error, driver.IntegrityError):
-                conflict = VersionConflictError(f"somebody else has appended first: {error}")
-                conflict.__cause__ = error
-                submission.refuse(conflict)
-            else:
-                submission.refuse(error)
+            submission.refuse(_refusal(error))
             self._head = head
             self._instance_open = None
             self._execute("ROLLBACK" if is_alone else "ROLLBACK TO append")
@@ -246,3 +241,16 @@ class Committer:
         else:
             text = f"the event log can't be written: {error}"
         return StoreUnavailableError(f"{text}; nothing was stored")
+
+
+def _refusal(error: Exception) -> Exception:
+    """Return what the caller of one append is told; the others of its batch aren't concerned."""
+    refusal: Exception
+    if isinstance(error, driver.IntegrityError):
+        refusal = VersionConflictError(f"somebody else has appended first: {error}")
+    elif isinstance(error, driver.DataError):
+        refusal = StoreUnavailableError(f"a value is too large for the event log: {error}; nothing was stored")
+    else:
+        return error
+    refusal.__cause__ = error
+    return refusal

@@ -50,26 +50,15 @@ def encode_envelope(caller: Caller, *, recorded_at: datetime, instance_id: Insta
     return to_json(fields) + b"\n"
 
 
-class _Decoders(dict[str, Callable[[bytes], Event]]):
-    """Topic -> validator, built when first asked for: start-up pays for no class that isn't read."""
+class Decoder:
+    """Rebuilds events from rows, validated against the catalogue's classes.
+
+    A class' validator is built when its topic is first met: start-up pays for no class that isn't read.
+    """
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
-
-    def __missing__(self, topic: str) -> Callable[[bytes], Event]:
-        kind = self._catalogue[topic]
-        if not kind.__pydantic_complete__:
-            kind.model_rebuild()
-        decode: Callable[[bytes], Event] = _validator_of(kind).validate_json
-        self[topic] = decode
-        return decode
-
-
-class Decoder:
-    """Rebuilds events from rows, validated against the catalogue's classes."""
-
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._decoders = _Decoders(catalogue)
+        self._validators: dict[str, Callable[[bytes], Event]] = {}
 
     def decode(self, rows: Iterable[StoredRow]) -> Iterator[RecordedEvent]:
         """Yield the event of each row, in order.
@@ -78,16 +67,24 @@ class Decoder:
             UnknownTopicError: a topic that isn't in the catalogue.
             StoreUnavailableError: a row whose state can't be read, named by its position.
         """
-        decoders = self._decoders
+        validators = self._validators
         for position, stream_id, version, topic, state in rows:
             try:
+                validate = validators.get(topic) or self._validator_of(topic)
                 envelope, _, event = state.partition(b"\n")
-                decoded = decoders[topic](event)
+                decoded = validate(event)
             except KeyError:
                 msg = f"{stream_id}@{version} (position {position}) has topic {topic!r}, unknown to this version"
                 raise UnknownTopicError(msg) from None
             except (ValidationError, AttributeError, TypeError) as error:
                 msg = f"the event log is damaged at position {position}: {stream_id}@{version} isn't a {topic}"
                 raise StoreUnavailableError(msg) from error
-            yield RecordedEvent(position=position, stream_id=stream_id, version=version, event=decoded,
-                                envelope_json=envelope)
+            yield RecordedEvent(position, stream_id, version, decoded, envelope)
+
+    def _validator_of(self, topic: str) -> Callable[[bytes], Event]:
+        kind = self._catalogue[topic]
+        if not kind.__pydantic_complete__:
+            kind.model_rebuild()
+        validate: Callable[[bytes], Event] = _validator_of(kind).validate_json
+        self._validators[topic] = validate
+        return validate

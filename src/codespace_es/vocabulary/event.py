@@ -95,8 +95,8 @@ class RecordedEvent:
 
     __slots__ = ("_envelope", "_envelope_json", "event", "position", "stream_id", "version")
 
-    def __init__(
-        self, *, position: int, stream_id: StreamId, version: int, event: Event, envelope_json: bytes
+    def __init__(  # positional too: a replay makes one for every event
+        self, position: int, stream_id: StreamId, version: int, event: Event, envelope_json: bytes
     ) -> None:
         self.position = position
         """1-based place in the whole log, gapless."""
