@@ -32,7 +32,7 @@ class StoreBodiesRemoved(Event):
     reason: Literal["pruned", "scrubbed"] = Field(description="Why.")
     count: int = Field(description="How many.")
     total_bytes: int = Field(description="Their size together.")
-    digests: Body = Field(description="JSON list of the digests removed.")
+    digests: Body = Field(description="JSON list of pairs: stream and digest of each content removed.")
 
 
 class StoreCopied(Event):
