@@ -120,7 +120,7 @@ def _parse_line(line: bytes) -> _Rule | None:
     is_name = b"/" not in pattern
     if not is_name and pattern.startswith(b"/"):
         pattern = pattern[1:]
-    expression = _translate(pattern)
+    expression = _translate(pattern, is_name=is_name)
     if not pattern or expression is _NEVER:
         return None
     return _Rule((b"(?:.*/)?" if is_name else b"") + expression, is_taken_back, is_for_directories)
@@ -139,10 +139,12 @@ def _without_trailing_spaces(line: bytes) -> bytes:
     return line[:end]
 
 
-def _translate(pattern: bytes) -> bytes | None:
+def _translate(pattern: bytes, *, is_name: bool) -> bytes | None:
     """Return the expression of `pattern`, None for one that never matches."""
-    # git compares what stands before the first special character by itself, so a `**` there counts as a whole segment.
-    literal_length = next((at for at, byte in enumerate(pattern) if byte in _SPECIAL), len(pattern))
+    # git compares what stands before the first special character by itself, so a `**` there counts as a whole segment;
+    # a pattern without a slash is asked of the name alone.
+    special = next((at for at, byte in enumerate(pattern) if byte in _SPECIAL), len(pattern))
+    literal_length = None if is_name else special
     pieces: list[bytes] = []
     at = 0
     while at < len(pattern):
@@ -168,11 +170,11 @@ def _translate(pattern: bytes) -> bytes | None:
     return b"".join(pieces)
 
 
-def _stars(pattern: bytes, start: int, literal_length: int) -> tuple[bytes, int]:
+def _stars(pattern: bytes, start: int, literal_length: int | None) -> tuple[bytes, int]:
     at = start
     while pattern[at : at + 1] == b"*":
         at += 1
-    is_begun = start == literal_length or pattern[start - 1] == _SLASH
+    is_begun = literal_length is not None and (start == literal_length or pattern[start - 1] == _SLASH)
     is_ended = pattern[at : at + 1] in {b"", b"/"} or pattern[at : at + 2] == b"\\/"
     if at - start == 1 or not is_begun or not is_ended:
         return b"[^/]*", at

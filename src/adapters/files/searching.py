@@ -162,7 +162,7 @@ def _text_of(root_fd: int, path: bytes, page: _Page) -> bytes | None:
             if status.st_size > SEARCH_FILE_BYTES_MAX:
                 page.is_incomplete = True
                 return None
-            content = os.pread(descriptor, SEARCH_FILE_BYTES_MAX, 0)
+            content = os.pread(descriptor, status.st_size, 0)
         finally:
             os.close(descriptor)
     except OSError as error:

@@ -157,11 +157,11 @@ def _rules(root_fd: int, path: bytes) -> IgnoreRules | None:
     git takes an ignore file that it can't read for an empty one, too.
     """
     try:
-        descriptor, _ = open_regular(root_fd, _text(path))
+        descriptor, status = open_regular(root_fd, _text(path))
     except OSError:
         return None
     try:
-        return parse_rules(os.pread(descriptor, IGNORE_FILE_BYTES_MAX, 0))
+        return parse_rules(os.pread(descriptor, min(status.st_size, IGNORE_FILE_BYTES_MAX), 0))
     finally:
         os.close(descriptor)
 

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from adapters.files.ignoring import parse_rules
@@ -53,6 +53,7 @@ def kept_by_git(root: Path, paths: list[str]) -> list[str]:
 
 @needs_git
 @settings(max_examples=120)
+@example(top="foo**\n!foo", nested="", deeper="/foo**\n!foo", excluded="", ending="")
 @given(top=rules, nested=rules, deeper=rules, excluded=rules, ending=st.sampled_from(("", "\n")))
 def test_find_leaves_out_what_git_ignores(  # noqa: PLR0917 (what is drawn)
     tree: Path, top: str, nested: str, deeper: str, excluded: str, ending: str
