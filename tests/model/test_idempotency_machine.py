@@ -146,7 +146,10 @@ class Idempotency(RuleBasedStateMachine):
             self._ask(name, command)
         if fate.has_struck:
             self.portal.call(server.die)
+            other = "right" if name == "left" else "left"
+            told = self._ask(other, ReportOperation(operation_key=key))[0]
             self._restart(name)
+            assert told == self._ask(name, ReportOperation(operation_key=key))[0]
         server.hook = no_faults
         if was_known:
             return

@@ -1,5 +1,6 @@
 """`operation_status`: the truth about an operation. What depends on a dead instance is settled before it is told."""
 
+from anyio import move_on_after
 from pydantic import Field
 
 from codespace_es.admission import read_key, read_operation
@@ -12,6 +13,8 @@ from codespace_es.vocabulary.answer import Command
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller
 from codespace_es.vocabulary.identifiers import StreamId
+
+_PATIENCE_SECONDS = 2.0
 
 
 class ReportOperation(Command):
@@ -26,7 +29,7 @@ async def report_operation(world: World, command: ReportOperation, caller: Calle
     operation_id = await _selected(world, command)
     state = await read_operation(world.log, operation_id)
     if isinstance(state, Minted):
-        await _settle_if_dead(world, operation_id, state, caller)
+        await _settle_first(world, state, caller)
     return project(await world.log.read_stream(StreamId(operation_id)))
 
 
@@ -60,17 +63,12 @@ async def _selected(world: World, command: ReportOperation) -> str:
     return claim.holder_id
 
 
-async def _settle_if_dead(world: World, operation_id: str, state: Minted, caller: Caller) -> None:
-    """Settle the workspace if the operation's owner is dead and the workspace is one of ours."""
+async def _settle_first(world: World, state: Minted, caller: Caller) -> None:
+    """Give an open operation the time to end: its owner writes just now, or is dead and has to be settled.
+
+    Both are over when the workspace's lease is free. What takes longer than `_PATIENCE_SECONDS` is told as it is.
+    """
     workspace = next((each for each in world.workspaces.values() if each.key == state.minted.workspace_key), None)
-    owners = [
-        item.instance_id
-        for item in await world.log.open_items(kind="operation", workspace_key=state.minted.workspace_key)
-        if item.stream_id == operation_id
-    ]
-    if workspace is None or not owners or owners[0] == world.instance_id:
-        return
-    proof_of_death = world.instance_locks.try_take(owners[0])
-    if proof_of_death is not None:
-        proof_of_death.release()
-        await settle_when_free(world, workspace, caller)
+    if workspace is not None:
+        with move_on_after(_PATIENCE_SECONDS):
+            await settle_when_free(world, workspace, caller)

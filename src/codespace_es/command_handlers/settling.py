@@ -83,13 +83,13 @@ async def settle_when_free(world: World, workspace: Workspace, caller: Caller) -
         return  # busy or crowded: whoever has the lease settles, or has settled
 
     async def settle() -> None:
-        with suppress(CodespaceError):  # what can't be closed stays open, and every later mutation says so
-            await settle_workspace(world, workspace, caller)
+        try:
+            with suppress(CodespaceError):  # what can't be closed stays open, and every later mutation says so
+                await settle_workspace(world, workspace, caller)
+        finally:
+            lease.release()
 
-    try:
-        await world.effects.run(settle)
-    finally:
-        lease.release()
+    await world.effects.run(settle)
 
 
 def _by_instance(item: OpenItem) -> InstanceId:

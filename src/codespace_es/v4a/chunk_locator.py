@@ -35,6 +35,9 @@ _FOLDED = str.maketrans(
 _SCANS_BEFORE_INDEX = 16
 """So many times the lines are scanned for one line before an index of all lines is worth its price."""
 _COMPARISONS_PER_LINE_MAX = 4
+_PROBES_MAX = 64
+_PLACES_COUNTED_MAX = 1_000_000
+"""So many candidates are counted for all blocks of one file; from then on each count stops at PLACES_SHOWN_MAX."""
 
 
 def _loosened(lines: list[str], kind: MatchKind) -> list[str]:
@@ -69,7 +72,8 @@ class Match:
     """0-based line."""
     kind: MatchKind
     candidates: int
-    """Places in range that the same pass would have accepted, this one included."""
+    """Places in range that the same pass would have accepted, this one included; at least so many where very many
+    were counted before."""
     places: tuple[int, ...]
     """The first of them, 0-based."""
 
@@ -81,6 +85,7 @@ class ChunkLocator:
         self.lines = list(lines)
         self._forms = [_Form(self.lines)]
         """As the passes compare the lines, as far as a pass was needed; passes that see no difference share one."""
+        self._places_counted = 0
 
     def locate(self, block: Sequence[str], *, start_index: int, is_end_of_file: bool = False) -> Match | None:
         """Return the place of `block` at or below `start_index`, or None.
@@ -99,8 +104,10 @@ class ChunkLocator:
             form = self._form(number)
             if tried is not None and tried[0] is form and tried[1] is wanted:
                 continue
-            places = form.places(wanted, first_start)
+            is_costly = self._places_counted > _PLACES_COUNTED_MAX
+            places = form.places(wanted, first_start, places_max=PLACES_SHOWN_MAX if is_costly else len(form.lines))
             if places:
+                self._places_counted += len(places)
                 return Match(places[0], kind, len(places), tuple(places[:PLACES_SHOWN_MAX]))
             tried = (form, wanted)
         return None
@@ -141,11 +148,14 @@ class _Form:
             self._positions = positions
         return self._positions
 
-    def places(self, wanted: list[str], first_start: int) -> list[int]:
-        """Return every place of `wanted` at or below `first_start`, ascending. Linear in lines and block."""
+    def places(self, wanted: list[str], first_start: int, *, places_max: int) -> list[int]:
+        """Return where `wanted` stands at or below `first_start`, ascending. Linear in lines and block.
+
+        At most `places_max` of the places are looked for, though all of them may be returned.
+        """
         lines, length = self.lines, len(wanted)
         budget = _COMPARISONS_PER_LINE_MAX * (len(lines) + length)
-        probe = wanted.index(max(wanted, key=len))
+        probe = self._probe(wanted)
         last_start = len(lines) - length
         found: list[int] = []
         for position in self._occurrences(wanted[probe], first_start + probe, last_start + probe):
@@ -155,10 +165,19 @@ class _Form:
                 budget -= length
                 if lines[place : place + length] == wanted:
                     found.append(place)
+                    if len(found) == places_max:
+                        break
             budget -= 1
             if budget < 0:
                 return occurrences(lines, wanted, first_start)
         return found
+
+    def _probe(self, wanted: list[str]) -> int:
+        """Return the index of the line of `wanted` to follow: the rarest as far as that is known, else the longest."""
+        positions = self._positions
+        if positions is None:
+            return wanted.index(max(wanted, key=len))
+        return min(range(min(len(wanted), _PROBES_MAX)), key=lambda index: len(positions.get(wanted[index], ())))
 
     def _occurrences(self, line: str, start: int, last: int) -> Iterator[int]:
         """Yield where `line` stands from `start` to `last`, ascending."""

@@ -106,6 +106,8 @@ def differences(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, 
 
 def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
     """Return pairs of equal lines that are unique on either side, the longest series that ascends on both."""
+    if not old or not new:
+        return []
     counts, new_counts = Counter(old), Counter(new)
     new_places = {line: index for index, line in enumerate(new) if new_counts[line] == 1}
     pairs = [(index, new_places[line]) for index, line in enumerate(old) if counts[line] == 1 and line in new_places]
