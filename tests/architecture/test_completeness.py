@@ -1,0 +1,68 @@
+"""Lists that have to be complete both ways: fault points, stories behind the door, pages, changelog."""
+
+import importlib.util
+import re
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from source_tree import REPOSITORY, python_files
+
+from codespace_es.codespace import HANDLERS
+from codespace_es.ports.fault_points import FaultPoint
+from codespace_es.vocabulary.answer import Command
+
+
+@pytest.mark.parametrize("point", FaultPoint)
+def test_every_fault_point_is_passed_somewhere(point):
+    used = [
+        file.name for file in python_files("src/")
+        if not file.name.endswith("ports/fault_points.py") and f"FaultPoint.{point.name}" in file.text
+    ]
+    assert used, f"no code passes {point}: call the hook there, or take the point off the list"
+
+
+@pytest.mark.parametrize("point", FaultPoint)
+def test_every_fault_point_is_tried_by_a_test(point):
+    texts = [file.text for file in python_files("tests/") if not file.name.startswith("tests/architecture/")]
+    over_all = re.compile(r"\b(in|list\(|tuple\(|set\(|sampled_from\()\s*\(?FaultPoint\b(?!\.)")
+    is_tried = any(over_all.search(text) or point.name in text or point.value in text for text in texts)
+    assert is_tried, f"die at {point} in tests/crash"
+
+
+def test_every_command_has_its_story_and_every_story_its_command():
+    def below(kind: type[Command]) -> set[type[Command]]:
+        return {kind, *(each for child in kind.__subclasses__() for each in below(child))}
+
+    commands = {kind for kind in below(Command) - {Command} if kind.__module__.startswith("codespace_es.")}
+    assert commands == set(HANDLERS), "the door's table names each command once"
+
+
+def _generator() -> ModuleType:
+    specification = importlib.util.spec_from_file_location("reference", REPOSITORY / "docs/generate_reference.py")
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(("name", "text"), _generator().pages().items())
+def test_a_reference_page_says_what_the_code_says(name, text):
+    path = REPOSITORY / "docs" / "reference" / name
+    assert path.read_text(encoding="utf-8") == text, "run python docs/generate_reference.py"
+
+
+def test_the_changelog_has_an_entry_for_this_version():
+    version = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    changelog = REPOSITORY / "CHANGELOG.md"
+    assert changelog.exists(), "write CHANGELOG.md in the form of Keep a Changelog"
+    headings = re.findall(r"^## \[([^\]]+)\]", changelog.read_text(encoding="utf-8"), re.MULTILINE)
+    assert version in headings or "Unreleased" in headings, f"add a heading `## [{version}]`"
+
+
+def test_every_event_that_is_stored_is_explained_by_a_page():
+    page = Path(REPOSITORY / "docs/reference/events.md").read_text(encoding="utf-8")
+    topics = (Path(__file__).parent / "golden" / "topics.txt").read_text(encoding="utf-8").split()
+    assert [topic for topic in topics if f"`{topic}`" not in page] == []

@@ -1,0 +1,77 @@
+"""What clients see of the tools, as a file: a change of a name, schema or annotation is a visible diff.
+
+After a wanted change: `UPDATE_GOLDEN=1 pytest tests/architecture/test_golden_tools.py`, and a line in the changelog.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.mcp_server.server import describe
+from adapters.mcp_server.tool_catalogue import TOOLS
+
+_GOLDEN = Path(__file__).parent / "golden" / "tool_schemas.json"
+
+_BYTES_MAX_OF_ALL = 25 * 1024
+_TOOLS_OF_ALL = 25
+
+
+def _listed() -> list[dict[str, Any]]:
+    return [describe(tool).model_dump(mode="json", by_alias=True, exclude_none=True) for tool in TOOLS.values()]
+
+
+def test_the_tools_are_those_of_the_golden_file() -> None:
+    listed = json.dumps(_listed(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    if os.environ.get("UPDATE_GOLDEN"):
+        _GOLDEN.write_text(listed, encoding="utf-8")
+    assert listed == _GOLDEN.read_text(encoding="utf-8")
+
+
+def test_the_list_leaves_room_for_every_tool_to_come() -> None:
+    size = len(json.dumps({"tools": _listed()}, separators=(",", ":"), ensure_ascii=False).encode())
+    assert size <= 8 * 1024
+    assert _BYTES_MAX_OF_ALL - size >= (_TOOLS_OF_ALL - len(TOOLS)) * 800
+
+
+@pytest.mark.parametrize("tool", _listed(), ids=lambda tool: tool["name"])
+def test_a_tool_says_everything_a_client_asks(tool: dict[str, Any]) -> None:
+    assert tool["title"]
+    assert len(tool["description"]) >= 80
+    assert set(tool["annotations"]) == {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
+    for schema in (tool["inputSchema"], tool["outputSchema"]):
+        assert schema["type"] == "object"
+        assert "$defs" not in json.dumps(schema)
+        assert set(schema.get("required", [])) <= set(schema["properties"])
+
+
+def test_tools_that_change_files_say_so() -> None:
+    hints = {tool["name"]: tool["annotations"] for tool in _listed()}
+    writers = {name for name, each in hints.items() if not each["readOnlyHint"]}
+    assert writers == {"apply_patch", "operation_revert"}
+    assert all(hints[name]["destructiveHint"] for name in writers)
+    assert not any(each["openWorldHint"] for each in hints.values())
+
+
+@pytest.mark.parametrize(("tool", "given", "answered"), [
+    ("read", ["offset", "limit"], ["byte_count", "truncated", "content_lossy", "next_offset"]),
+    ("find", ["offset", "limit"], ["incomplete", "listing_version", "next_offset", "truncated"]),
+    ("apply_patch", ["patch", "expected_versions", "operation_key", "check_only"], ["status", "changes", "files"]),
+    ("operation_status", ["operation_id", "operation_key"], ["events", "finished_at", "reverted_by"]),
+])
+def test_schemas_name_what_models_rely_on(tool: str, given: list[str], answered: list[str]) -> None:
+    listed = next(each for each in _listed() if each["name"] == tool)
+    assert set(given) <= set(listed["inputSchema"]["properties"])
+    assert set(answered) <= set(listed["outputSchema"]["properties"])
+
+
+@pytest.mark.parametrize(("tool", "words"), [
+    ("read", ["next_offset", "content_lossy"]),
+    ("find", ["next_offset", "incomplete", "listing_version"]),
+    ("apply_patch", ["status=unknown", "operation_status"]),
+    ("workspace_info", ["availability", "occupancy"]),
+])
+def test_descriptions_name_what_models_rely_on(tool: str, words: list[str]) -> None:
+    assert all(word in TOOLS[tool].description for word in words)

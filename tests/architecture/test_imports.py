@@ -1,0 +1,64 @@
+"""Arrows point down only: what each floor may import, and that every module is imported by somebody."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from source_tree import REPOSITORY, product_files, python_files
+
+BANNED_IN_THE_RULES = {
+    "adapters": "ask through a port", "replay": "an audit reads the rules, not the other way round",
+    "asyncio": "use anyio in a story", "eventsourcing": "only adapters.log knows it", "logging": "raise, or record it",
+    "mcp": "the transport's business", "os": "a port", "pathlib": "paths are text here", "random": "the ids port",
+    "socket": "a port", "sqlite3": "the log port", "subprocess": "a port", "threading": "anyio.to_thread in a story",
+    "time": "the clock port",
+}
+"""Module -> what to use instead, in `codespace_es`."""
+
+ENTRY_POINTS = {
+    "adapters.cli.main": "the command",
+    "adapters.log.recorder": "the `eventsourcing` library reads our log by it",
+    "replay.workspace_check": "crash tests compare files with the log by it",
+}
+"""Modules that may be imported by nobody in the product, and who comes in there."""
+
+
+@pytest.mark.parametrize("file", python_files("src/codespace_es/"), ids=lambda file: file.name)
+def test_the_rules_stand_on_no_system_module(file):
+    advice = [
+        f"{name}: {BANNED_IN_THE_RULES[top]}"
+        for name in file.imports() if (top := name.partition(".")[0]) in BANNED_IN_THE_RULES
+    ]
+    assert not advice, f"{file.name} imports " + "; ".join(advice)
+
+
+@pytest.mark.parametrize("file", python_files("src/codespace_es/command_handlers/"), ids=lambda file: file.name)
+def test_a_story_knows_few_others(file):
+    stories = {name for name in file.imports() if name.startswith("codespace_es.command_handlers.")}
+    modules = {name for name in stories if name.count(".") == 2}
+    assert len(modules) <= 3, f"{file.name} imports {sorted(modules)}: a story calls few others"
+
+
+def test_no_module_is_dead():
+    files = product_files()
+    imported = {name for file in files for name in (*file.imports(), *file.modules_named())}
+    dead = [
+        file.name for file in files
+        if file.path.name != "__init__.py" and file.module not in imported and file.module not in ENTRY_POINTS
+        and file.path.name != "__main__.py"
+    ]
+    assert not dead, f"nobody imports {dead}: delete it, or name it in ENTRY_POINTS with who comes in there"
+
+
+def test_every_entry_point_is_there():
+    modules = {file.module for file in product_files()}
+    assert set(ENTRY_POINTS) <= modules, "an entry point has gone: take it off the list"
+
+
+def test_the_import_contracts_hold():
+    program = Path(sys.executable).with_name("lint-imports")
+    ran = subprocess.run(
+        [program, "--no-cache"], cwd=REPOSITORY, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-1000:]
