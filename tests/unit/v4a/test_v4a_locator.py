@@ -119,6 +119,13 @@ def test_a_file_of_equal_lines_holds_a_block_at_every_place() -> None:
     assert (match.start, match.candidates) == (0, 10_001)
 
 
+def test_candidates_of_very_many_blocks_are_counted_up_to_ten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunk_locator, "_PLACES_COUNTED_MAX", 50)
+    locator = ChunkLocator(["x"] * 60)
+    matches = [locator.locate(["x"], start_index=start) for start in range(3)]
+    assert [(match.start, match.candidates) for match in matches if match] == [(0, 60), (1, 10), (2, 10)]
+
+
 def test_the_nearest_place_is_where_most_lines_agree() -> None:
     lines = ["def a():", "    x = 1", "    return x", "", "def b():", "    x = 2", "    y = 3", "    return x"]
     nearest = nearest_place(ChunkLocator(lines), ["def b():", "    x = 2", "    z = 3"], start_index=0)
