@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import JSONRPCNotification, JSONRPCRequest
-from support.stdio_client import SECONDS_MAX, RawClient, raw_client, read_log, scripted_door
 
 from adapters.mcp_server.lines import LineSplitter, OversizedLine
 from adapters.mcp_server.messages import Unusable, read_message
+from support.stdio_client import SECONDS_MAX, RawClient, raw_client, read_log, scripted_door
 
 pytestmark = pytest.mark.anyio
 
@@ -34,14 +34,17 @@ def _request(**changes: Any) -> bytes:
     return json.dumps({key: value for key, value in message.items() if value is not ...}).encode()
 
 
-_CALL = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"read","arguments":{"workspace_id":"w","path":%s}}}'
+_CALL = (
+    b'{"jsonrpc":"2.0","id":7,"method":"tools/call",'
+    b'"params":{"name":"read","arguments":{"workspace_id":"w","path":%s}}}'
+)
 
 ANSWERED = [
     ("words", b"hello there", -32700, None),
     ("half an object", b'{"jsonrpc":"2.0","id":7', -32700, None),
     ("five megabytes of brackets", b"[" * 5_000_000, -32700, None),
-    ("deep nesting with an id", b'{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":' + b"[" * 400 + b"]" * 400 + b"}}",
-     -32700, 7),
+    ("deep nesting with an id",
+     b'{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":' + b"[" * 400 + b"]" * 400 + b"}}", -32700, 7),
     ("not a number", b'{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":NaN}}', -32700, 7),
     ("a mark of byte order", b"\xef\xbb\xbf" + _request(), -32700, None),
     ("bytes that aren't UTF-8", _CALL % b'"a\xff\xfe"', -32700, 7),
@@ -86,7 +89,9 @@ async def _is_alive(server: RawClient) -> None:
     assert "result" in await server.ask("ping")
 
 
-@pytest.mark.parametrize(("line", "code", "identifier"), [row[1:] for row in ANSWERED], ids=[row[0] for row in ANSWERED])
+@pytest.mark.parametrize(
+    ("line", "code", "identifier"), [row[1:] for row in ANSWERED], ids=[row[0] for row in ANSWERED]
+)
 async def test_a_malformed_request_is_answered_once_and_survived(
     server: RawClient, line: bytes, code: int, identifier: Any
 ) -> None:

@@ -1,11 +1,13 @@
 """Servers come and go over one log: restarts, kills, two at once; what was answered stays true."""
 
+import json
 import signal
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+
 from support.stdio_client import SECONDS_MAX, RawClient, ask, connected, product, raw_client, refused
 
 pytestmark = pytest.mark.anyio
@@ -64,20 +66,17 @@ async def test_an_end_leaves_a_log_that_says_so(tmp_path: Path, command: list[st
 
 async def _ends(command: list[str], scratch: Path) -> list[str]:
     """Return the reasons for which instances have stopped, oldest first."""
-    import json
-
     async with connected(command, scratch) as client:
         content = (await client.read_resource("codespace://timeline?after=0")).contents[0]
     events = json.loads(content.text)["events"]  # type: ignore[union-attr]
     return [event["event"]["reason"] for event in events if event["topic"] == "instance.stopped.v1"]
 
 
-@pytest.mark.parametrize(("point", "status", "is_written"), [
-    ("patch.minted", "failed_rolled_back", False),
-    ("patch.written", "applied", True),
+@pytest.mark.parametrize(("point", "status"), [
+    ("patch.minted", "failed_rolled_back"), ("patch.written", "applied"),
 ])
 async def test_a_server_killed_in_the_middle_is_settled_by_whoever_asks(
-    tmp_path: Path, root: Path, command: list[str], point: str, status: str, is_written: bool
+    tmp_path: Path, command: list[str], point: str, status: str
 ) -> None:
     """Checks 70, 76."""
     with anyio.fail_after(SECONDS_MAX):
@@ -85,11 +84,12 @@ async def test_a_server_killed_in_the_middle_is_settled_by_whoever_asks(
             await client.start_call(1, "apply_patch", **_REQUEST)
             assert await client.exit_code() == -signal.SIGKILL
         async with connected(command, tmp_path) as client:
-            told = await ask(client, "operation_status", operation_key="the-key")
+            while (told := await ask(client, "operation_status", operation_key="the-key"))["status"] == "unknown":
+                await anyio.sleep(0.02)  # another server, or the start of this one, is settling it
             again = await ask(client, "apply_patch", **_REQUEST)
     assert (told["status"], told["events"][-1].get("reason")) == (status, "recovered")
     assert (again["status"], again["replayed"], again["operation_id"]) == (status, True, told["operation_id"])
-    assert (root / "once.txt").exists() == is_written
+    assert (tmp_path / "ws" / "once.txt").exists() == (status == "applied")
 
 
 async def test_two_servers_with_one_key_apply_it_once(tmp_path: Path, root: Path, command: list[str]) -> None:
@@ -99,10 +99,13 @@ async def test_two_servers_with_one_key_apply_it_once(tmp_path: Path, root: Path
         answers.append(await client.call("apply_patch", **_REQUEST))
 
     with anyio.fail_after(SECONDS_MAX):
-        async with raw_client(command, tmp_path) as first, raw_client(command, tmp_path) as second:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(send, first)
-                tasks.start_soon(send, second)
+        async with (
+            raw_client(command, tmp_path) as first,
+            raw_client(command, tmp_path) as second,
+            anyio.create_task_group() as tasks,
+        ):
+            tasks.start_soon(send, first)
+            tasks.start_soon(send, second)
     assert [answer["status"] for answer in answers] == ["applied", "applied"]
     assert sorted(answer["replayed"] for answer in answers) == [False, True]
     assert len({answer["operation_id"] for answer in answers}) == 1
@@ -112,7 +115,6 @@ async def test_two_servers_with_one_key_apply_it_once(tmp_path: Path, root: Path
 async def test_a_cancelled_patch_that_has_begun_is_finished(tmp_path: Path, root: Path, command: list[str]) -> None:
     with anyio.fail_after(SECONDS_MAX):
         async with raw_client(command, tmp_path) as client:
-            await client.send_bytes(b"")
             await client.start_call(1, "apply_patch", **_REQUEST)
             await client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
             await client.end_input()

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client, MCPError
+
 from support.stdio_client import ERAS, SECONDS_MAX, Era, ask, connected, product, refused
 
 pytestmark = pytest.mark.anyio

@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+
 from support.stdio_client import SECONDS_MAX, RawClient, raw_client, read_log, scripted_door
 
 pytestmark = pytest.mark.anyio

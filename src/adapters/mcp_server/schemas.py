@@ -28,7 +28,11 @@ def output_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 def _object_schema(model: type[BaseModel], compact: Callable[[str, dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
     whole = model.model_json_schema(mode="validation")
-    properties = {name: compact(name, _single(schema)) for name, schema in whole.get("properties", {}).items() if name not in _NOT_TOLD}
+    properties = {
+        name: compact(name, _single(schema))
+        for name, schema in whole.get("properties", {}).items()
+        if name not in _NOT_TOLD
+    }
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     if whole.get("required"):
         schema["required"] = whole["required"]

@@ -17,7 +17,7 @@ TOOL = Tool(
     title="Find files",
     description=(
         "List files by name, sorted. Continue at next_offset; if listing_version has changed, start again at 0. "
-        "incomplete: the walk was capped, there may be more. For contents use search."
+        "incomplete: the walk was capped, there may be more."
     ),
     command=FindFiles,
     answer=FilePage,
