@@ -102,7 +102,7 @@ def _workspace(workspace: Workspace) -> Iterator[Check]:
         return
     yield Check(name, "ok", f"{workspace.root} ({workspace.profile})")
     if workspace.profile == "workspace-write":
-        yield _writing(name, workspace.root)
+        yield _writing(f"writing in {workspace.workspace_id}", workspace.root)
 
 
 def _writing(name: str, root: str) -> Check:

@@ -3,6 +3,7 @@
 Exit codes: 0 done; 1 refused, failed, or damage found; 2 wrong usage, or it can't start or open the log.
 """
 
+import os
 import sys
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -63,7 +64,8 @@ def run(arguments: list[str]) -> int:
     except (StoreUnavailableError, UnknownTopicError) as error:
         return _tell(f"The event log can't be used: {str(error).rstrip('.')}.", EXIT_UNUSABLE)
     except BrokenPipeError:
-        sys.stderr.close()  # nobody reads any more; the interpreter would complain about it at its end
+        # Nobody reads any more. What is still buffered goes nowhere, so that the interpreter's end has nothing to say.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
     return result if isinstance(result, int) else 0
 

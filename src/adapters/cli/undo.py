@@ -9,12 +9,14 @@ import click
 from adapters.cli.options import as_json, settings_of_workspaces
 from adapters.cli.output import clean_lines, print_json, print_pairs
 from adapters.cli.reading import open_log
+from adapters.log.reader import LogReader
 from adapters.settings.load import Settings
+from codespace_es.aggregates.claim import ClaimTaken
 from codespace_es.aggregates.operation import OperationMinted
 from codespace_es.aggregates.workspace import WorkspaceBound
 from codespace_es.command_handlers.reverting import RevertOperation
 from codespace_es.vocabulary.event import Caller
-from codespace_es.vocabulary.identifiers import RequestId, StreamId, workspace_key
+from codespace_es.vocabulary.identifiers import RequestId, StreamId, claim_stream, workspace_key
 from codespace_es.vocabulary.patch_result import PatchResult
 from codespace_es.vocabulary.workspace import Workspace
 
@@ -25,15 +27,17 @@ from codespace_es.vocabulary.workspace import Workspace
 @as_json
 @settings_of_workspaces
 def undo(settings: Settings, *, identifier: str, is_check: bool, is_json: bool) -> int:
-    """Undo an applied operation.
+    """Undo an applied operation; ID is its id or the key that its caller chose.
 
     It works while every file is still as the operation left it, and is an operation of its own, so it can be undone
     too. Without a configured workspace the directory on record is used: whoever may read the log may undo. Exit codes:
     0 undone (or checked); 1 refused or failed.
     """
-    if not settings.workspaces:
-        settings = _with_recorded_workspace(settings, identifier)
-    command = RevertOperation(operation_id=identifier, check_only=is_check)
+    with open_log(settings) as source:
+        operation_id = _named_operation(source, identifier)
+        if not settings.workspaces:
+            settings = _with_recorded_workspace(settings, source, operation_id)
+    command = RevertOperation(operation_id=operation_id, check_only=is_check)
     result = anyio.run(partial(_undo, settings, command))
     if is_json:
         print_json(result.to_wire())
@@ -52,17 +56,24 @@ async def _undo(settings: Settings, command: RevertOperation) -> PatchResult:
     return answer
 
 
-def _with_recorded_workspace(settings: Settings, operation_id: str) -> Settings:
+def _named_operation(source: LogReader, identifier: str) -> str:
+    """Return the operation that `identifier` is or, as an operation key, belongs to; else `identifier` itself."""
+    for recorded in source.read_stream(claim_stream("operation_key", identifier)):
+        if isinstance(recorded.event, ClaimTaken):
+            return recorded.event.holder_id
+    return identifier
+
+
+def _with_recorded_workspace(settings: Settings, source: LogReader, operation_id: str) -> Settings:
     """Return the settings with the directory that the log has for the operation, if it is on this machine.
 
     Without one they stay as they are, and the door says what is missing.
     """
-    with open_log(settings) as source:
-        opening = source.read_stream(StreamId(operation_id))[:1]
-        minted = opening[0].event if opening else None
-        if not isinstance(minted, OperationMinted):
-            return settings
-        bound = [each.event for each in source.read_stream(StreamId(minted.workspace_key))]
+    opening = source.read_stream(StreamId(operation_id))[:1]
+    minted = opening[0].event if opening else None
+    if not isinstance(minted, OperationMinted):
+        return settings
+    bound = [each.event for each in source.read_stream(StreamId(minted.workspace_key))]
     binding = bound[-1] if bound else None
     if not isinstance(binding, WorkspaceBound):
         return settings

@@ -84,6 +84,8 @@ def load_settings(
     data_directory = _data_directory(flags, environment, written)
     log_path = _log_path(flags, environment, data_directory)
     private = [data_directory, lock_directory, *(path for path in (log_path, configuration_path) if path)]
+    if log_path is not None:
+        private += [log_path.with_name(log_path.name + ending) for ending in ("-wal", "-shm")]
     workspaces = resolve_workspaces(_tables(flags, written), machine_id=machine_id(), private_paths=private)
     return Settings(
         data_directory=data_directory,

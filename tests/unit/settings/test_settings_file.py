@@ -1,0 +1,97 @@
+"""A configuration file is read strictly: what isn't known, or isn't there yet, is one clear line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from adapters.settings.file import read_settings_file
+from adapters.settings.model import LATER_KEYS, LATER_WORKSPACE_KEYS, FileSettings, WorkspaceTable
+from adapters.settings.problem import StartupError
+
+
+def written(directory: Path, text: str, *, name: str = "config.toml") -> Path:
+    path = directory / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_toml_and_json_say_the_same(tmp_path: Path) -> None:
+    toml = written(tmp_path, '[workspaces.demo]\nroot = "/srv/demo"\nprotected_paths = [".env"]\n')
+    tables = {"workspaces": {"demo": {"root": "/srv/demo", "protected_paths": [".env"]}}}
+    assert read_settings_file(toml) == read_settings_file(written(tmp_path, json.dumps(tables), name="config.json"))
+
+
+def test_a_workspace_in_a_file_is_read_only_unless_it_says_otherwise(tmp_path: Path) -> None:
+    settings = read_settings_file(written(tmp_path, '[workspaces.demo]\nroot = "/srv/demo"\n'))
+    assert settings.workspaces["demo"].profile == "read-only"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[workspaces.demo]\nroot = "/x"\nprofil = "read-only"\n',
+         "workspaces.demo.profil: unknown key; did you mean 'profile'?"),
+        ('data_dirr = "/x"\n', "data_dirr: unknown key; did you mean 'data_dir'?"),
+        ('[defaults]\npatch_match = "strict"\n', "defaults.patch_match: unknown key; did you mean 'patch_matching'?"),
+        ("[http]\nprt = 1\n", "http.prt: unknown key; did you mean 'port'?"),
+        ('[workspaces.demo]\nroot = "/x"\nprofile = "host-admin"\n', "workspaces.demo.profile: input should be"),
+        ("[workspaces.demo]\nroot = 7\n", "workspaces.demo.root: input should be a valid string"),
+        ('[workspaces.demo]\nprofile = "read-only"\n', "workspaces.demo.root is missing"),
+        ('[defaults]\nroot = "/x"\n', "defaults.root: a root belongs to one workspace"),
+        ("x = = 1\n", "not understood"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, told: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(StartupError) as refused:
+        read_settings_file(path)
+    assert told in str(refused.value)
+    assert str(path) in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("key", sorted(LATER_WORKSPACE_KEYS))
+def test_every_key_of_a_later_feature_may_be_off_and_nothing_else(tmp_path: Path, key: str) -> None:
+    asking = {
+        "network": "enabled", "approvals": "confirm", "approval_ttl_seconds": 60, "operator_unsafe": True,
+        "live_process": "shared", "sandbox": "require", "env": {"A": "b"}, "pass_env": ["PATH"],
+        "pending_bias": "require", "stdin_default": "null", "output_retention_bytes": 1_048_576,
+        "process_timeout_seconds": 600,
+    }
+    for value in (each for each in LATER_WORKSPACE_KEYS[key].allowed if each is not None):
+        tables = {"workspaces": {"demo": {"root": "/x", key: value}}}
+        read_settings_file(written(tmp_path, json.dumps(tables), name="off.json"))
+    for place in ({"workspaces": {"demo": {"root": "/x", key: asking[key]}}}, {"defaults": {key: asking[key]}}):
+        with pytest.raises(StartupError, match="not supported by this version"):
+            read_settings_file(written(tmp_path, json.dumps(place), name="on.json"))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("store", "postgresql://x"), ("max_processes", 4), ("resolve_listing", "while-pending"),
+     ("custom_tools", ["/x.py"]), ("http", {"token": "s3cret"})],
+)
+def test_a_whole_feature_that_is_missing_is_refused_without_telling_its_value(
+    tmp_path: Path, key: str, value: object
+) -> None:
+    with pytest.raises(StartupError, match=f"{key} is not supported by this version") as refused:
+        read_settings_file(written(tmp_path, json.dumps({key: value}), name="on.json"))
+    assert "s3cret" not in str(refused.value)
+    assert "postgresql" not in str(refused.value)
+
+
+def test_the_defaults_themselves_ask_for_nothing_that_is_missing() -> None:
+    for key, later in LATER_WORKSPACE_KEYS.items():
+        assert getattr(WorkspaceTable(), key) in later.allowed
+    for key, later in LATER_KEYS.items():
+        assert getattr(FileSettings(), key) in later.allowed
+
+
+def test_a_file_that_cannot_be_read_or_has_no_known_ending_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StartupError, match="can't be read: No such file"):
+        read_settings_file(tmp_path / "nothing.toml")
+    with pytest.raises(StartupError, match=r"must end in \.toml or \.json"):
+        read_settings_file(written(tmp_path, "", name="config.yaml"))
+    with pytest.raises(StartupError, match="not understood"):
+        read_settings_file(written(tmp_path, "[" * 100_000, name="deep.json"))
