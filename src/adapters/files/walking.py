@@ -158,12 +158,12 @@ def _rules(root_fd: int, path: bytes) -> IgnoreRules | None:
     """
     try:
         descriptor, status = open_regular(root_fd, _text(path))
+        try:
+            return parse_rules(os.pread(descriptor, min(status.st_size, IGNORE_FILE_BYTES_MAX), 0))
+        finally:
+            os.close(descriptor)
     except OSError:
         return None
-    try:
-        return parse_rules(os.pread(descriptor, min(status.st_size, IGNORE_FILE_BYTES_MAX), 0))
-    finally:
-        os.close(descriptor)
 
 
 def _text(name: bytes) -> str:

@@ -52,7 +52,7 @@ def kept_by_git(root: Path, paths: list[str]) -> list[str]:
 
 
 @needs_git
-@settings(max_examples=120)
+@settings(max_examples=80)
 @example(top="foo**\n!foo", nested="", deeper="/foo**\n!foo", excluded="", ending="")
 @given(top=rules, nested=rules, deeper=rules, excluded=rules, ending=st.sampled_from(("", "\n")))
 def test_find_leaves_out_what_git_ignores(  # noqa: PLR0917 (what is drawn)
