@@ -18,6 +18,9 @@ from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.identifiers import InstanceId, WorkspaceKey
 from codespace_es.vocabulary.limits import WAITERS_MAX
 
+# Threads that other tests left idle don't matter: the children below take no lock that one of them could hold.
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+
 INSTANCE = InstanceId("inst-1")
 KEY = WorkspaceKey("wsp-1")
 OTHER_KEY = WorkspaceKey("wsp-2")

@@ -17,6 +17,9 @@ from codespace_es.ports.patch_writer import WriteOutcome
 from support.crash_faults import count
 from support.crash_orders import Scenario, Target, snapshot
 
+# Threads that other tests left idle don't matter: the children below take no lock that one of them could hold.
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+
 ROUNDS = 300
 ROUNDS_OF_SOAK = 3_000
 

@@ -14,6 +14,9 @@ from adapters.patch_writer.writer import ExchangePatchWriter
 from support.crash_faults import count
 from support.crash_orders import FOUR_FILES, Scenario, Target, snapshot
 
+# Threads that other tests left idle don't matter: the children below take no lock that one of them could hold.
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+
 CALLS = ["fsync", "renameat2", "write", "unlinkat", "fchmod", "openat2", "mkdirat"]
 HITS_MAX = 40
 MODE_CHANGE = Scenario("mode", {"tool": (b"tool", 0o644)}, {"tool": Target(b"tool", mode=0o755)})

@@ -13,6 +13,7 @@ from codespace_es.vocabulary.file_change import FileFinding, PlannedFile
 Found = Literal["before", "after", "foreign", "missing", "not_a_file"]
 
 _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_PIECE_BYTES_MAX: Final = 1024 * 1024
 _NOT_A_FILE_NUMBERS: Final = frozenset({errno.ELOOP, errno.ENXIO, errno.ENODEV})
 
 
@@ -43,31 +44,42 @@ def open_regular(directory: int, name: bytes) -> int | None:
 
     Raises FileNotFoundError, and OSError for other failures of the system.
     """
+    opened = _open_regular(directory, name)
+    return None if opened is None else opened[0]
+
+
+def look(directory: int, name: bytes) -> Sight:
+    """Return what stands at `name`, read to its end. Raises OSError when it is there and can't be read."""
+    try:
+        opened = _open_regular(directory, name)
+        if opened is None:
+            status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+            return Sight(version=None, identity=(status.st_dev, status.st_ino))
+    except FileNotFoundError:
+        return NOTHING
+    descriptor, status = opened
+    try:
+        digest = hashlib.sha256()
+        piece_bytes = min(status.st_size + 1, _PIECE_BYTES_MAX)
+        while piece := os.read(descriptor, piece_bytes):
+            digest.update(piece)
+    finally:
+        os.close(descriptor)
+    return Sight(f"sha256:{digest.hexdigest()}", stat.S_IMODE(status.st_mode), (status.st_dev, status.st_ino))
+
+
+def _open_regular(directory: int, name: bytes) -> tuple[int, os.stat_result] | None:
     try:
         descriptor = os.open(name, _READ_FLAGS, dir_fd=directory)
     except OSError as error:
         if error.errno in _NOT_A_FILE_NUMBERS:
             return None
         raise
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return descriptor
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode):
+        return descriptor, status
     os.close(descriptor)
     return None
-
-
-def look(directory: int, name: bytes) -> Sight:
-    """Return what stands at `name`, read to its end. Raises OSError when it is there and can't be read."""
-    try:
-        descriptor = open_regular(directory, name)
-        if descriptor is None:
-            status = os.stat(name, dir_fd=directory, follow_symlinks=False)
-            return Sight(version=None, identity=(status.st_dev, status.st_ino))
-    except FileNotFoundError:
-        return NOTHING
-    with open(descriptor, "rb", buffering=0) as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        status = os.fstat(descriptor)
-    return Sight("sha256:" + digest, stat.S_IMODE(status.st_mode), (status.st_dev, status.st_ino))
 
 
 def is_untouched(row: PlannedFile) -> bool:

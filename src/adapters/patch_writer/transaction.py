@@ -53,8 +53,7 @@ class Transaction:
             self._write_temps()
             for number in self._changed:
                 self._install(number)
-            for number in range(len(self._order.plan)):
-                self._verify(number)
+            self._verify()
             for number in self._changed:
                 self._drop_displaced(number)
             with _blaming("."):
@@ -151,18 +150,20 @@ class Transaction:
                 place, temp, installs=row.after, expects=is_as_planned, swapped=FaultPoint.INSTALL_SWAPPED
             )
 
-    def _verify(self, number: int) -> None:
-        row = self._order.plan[number]
-        with _blaming(row.path):
-            self._scene.faults(FaultPoint.VERIFY)
-            place = self._place_of(row)
-            sight = look(place.directory, place.name)
-            is_right = sight.version == row.after and self._granted.get(number, sight.mode) == sight.mode
-            if not is_right or not self._scene.places.is_still_there(place):
-                raise CodespaceError(
-                    ErrorCode.VERSION_CONFLICT, f"{shown_name(row.path)!r} was changed while the patch was written.",
-                    detail={"path": shown_name(row.path)},
-                )
+    def _verify(self) -> None:
+        directories: dict[str, Place] = {}
+        for number, row in enumerate(self._order.plan):
+            with _blaming(row.path):
+                self._scene.faults(FaultPoint.VERIFY)
+                place = self._place_of(row)
+                directories.setdefault(place.parent, place)
+                sight = look(place.directory, place.name)
+                if sight.version != row.after or self._granted.get(number, sight.mode) != sight.mode:
+                    raise _changed_on_the_way(row.path)
+        for place in directories.values():
+            with _blaming(place.path):
+                if not self._scene.places.is_still_there(place):
+                    raise _changed_on_the_way(place.path)
 
     def _drop_displaced(self, number: int) -> None:
         row = self._order.plan[number]
@@ -255,6 +256,12 @@ def _change_mode(row: PlannedFile, place: Place) -> int:
         return stat.S_IMODE(os.fstat(descriptor).st_mode)
     finally:
         os.close(descriptor)
+
+
+def _changed_on_the_way(path: str) -> CodespaceError:
+    shown = shown_name(path)
+    message = f"{shown!r} was changed while the patch was written."
+    return CodespaceError(ErrorCode.VERSION_CONFLICT, message, detail={"path": shown})
 
 
 def _conflict(row: PlannedFile) -> CodespaceError:
