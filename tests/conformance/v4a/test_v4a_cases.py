@@ -2,22 +2,34 @@
 
 import base64
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from adapters.files.workspace_files import DirectoryFilesByRoot
 from codespace_es.v4a.parser import parse_patch
 from codespace_es.v4a.planner import plan_patch
+from codespace_es.v4a.tree import PatchTree
 from codespace_es.vocabulary.errors import CodespaceError
 from codespace_es.vocabulary.limits import ERROR_EXCERPT_BYTES_MAX
 from support.real_tree import RealTree, carry_out, snapshot
 
+
+def open_files(root: Path) -> PatchTree:
+    """Return the product's own files below `root`."""
+    return DirectoryFilesByRoot().open(str(root))
+
+
 CASES = json.loads((Path(__file__).parent / "cases.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.parametrize("open_tree", [RealTree, open_files], ids=["plain", "descriptor-safe"])
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES])
-def test_the_disk_is_as_the_case_says(case: dict[str, Any], tmp_path: Path) -> None:
+def test_the_disk_is_as_the_case_says(
+    case: dict[str, Any], open_tree: Callable[[Path], PatchTree], tmp_path: Path
+) -> None:
     given, wanted = tmp_path / "given", tmp_path / "wanted"
     _build(given, case["input"], given)
     _build(wanted, case["after"], given)
@@ -25,7 +37,7 @@ def test_the_disk_is_as_the_case_says(case: dict[str, Any], tmp_path: Path) -> N
 
     try:
         plan = plan_patch(
-            parse_patch(_named(case["patch"], given)), RealTree(work), matching="lenient", protected=lambda _: False
+            parse_patch(_named(case["patch"], given)), open_tree(work), matching="lenient", protected=lambda _: False
         )
     except CodespaceError as error:
         outcome = "rejected"
