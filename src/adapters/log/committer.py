@@ -139,14 +139,12 @@ class Committer:
             self._instance_open = None
 
     def _try_store(self, submission: Submission, *, is_alone: bool) -> None:
-        head = self._head
         if not is_alone:
             self._execute("SAVEPOINT append")
         try:
             self._store(submission)
         except (VersionConflictError, InstanceClosedError, driver.IntegrityError, driver.DataError) as error:
             submission.refuse(_refusal(error))
-            self._head = head
             self._instance_open = None
             self._execute("ROLLBACK" if is_alone else "ROLLBACK TO append")
         if not is_alone:
