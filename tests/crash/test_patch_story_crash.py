@@ -84,7 +84,8 @@ async def report(server: Server) -> dict[str, Any] | None:
     try:
         return (await server.handle(ReportOperation(operation_key="the-key"))).to_wire()
     except CodespaceError as error:
-        assert error.code == "OPERATION_NOT_FOUND"
+        if error.code != "OPERATION_NOT_FOUND":
+            raise
         return None
 
 
@@ -98,7 +99,8 @@ async def run_to_death(scratch: Path, root: Path, k: int) -> bool:
         pass
     except CodespaceError as error:
         # On the writer thread a death is a failed transaction: the client is told that nothing was stored.
-        assert error.code == "STORE_UNAVAILABLE"
+        if error.code != "STORE_UNAVAILABLE":
+            raise
     await server.die()
     return fate.has_struck
 
@@ -189,10 +191,8 @@ async def test_an_error_at_any_moment_is_told_truly(tmp_path: Path) -> None:
         told = None
         server = await Server(scratch, {"demo": root}).start()
         server.hook = FailAt(k)
-        try:
+        with suppress(CodespaceError, OSError):
             told = (await server.handle(COMMAND)).to_wire()["status"]
-        except (CodespaceError, OSError):
-            pass
         server.hook = no_faults
         await server.die()
         if told == "applied":
