@@ -112,22 +112,36 @@ async def test_two_servers_with_one_key_apply_it_once(tmp_path: Path, root: Path
     assert (root / "once.txt").read_text() == "once\n"
 
 
-async def test_a_cancelled_patch_that_has_begun_is_finished(tmp_path: Path, root: Path, command: list[str]) -> None:
+async def test_a_patch_that_has_begun_is_finished_although_it_is_cancelled_and_the_server_told_to_end(
+    tmp_path: Path, root: Path, command: list[str]
+) -> None:
+    files = [f"{number}.txt" for number in range(150)]
+    patch = "*** Begin Patch\n" + "".join(f"*** Add File: {name}\n+text\n" for name in files) + "*** End Patch\n"
     with anyio.fail_after(SECONDS_MAX):
         async with raw_client(command, tmp_path) as client:
-            await client.start_call(1, "apply_patch", **_REQUEST)
-            await client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
-            await client.end_input()
+            await client.start_call("patch", "apply_patch", **{**_REQUEST, "patch": patch})
+            await _wait_until_minted(client)
+            await client.send({
+                "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "patch"},
+            })
+            client.kill(signal.SIGINT)
+            client.kill(signal.SIGTERM)
             assert await client.exit_code() == 0
         async with connected(command, tmp_path) as client:
-            result = await client.call_tool("operation_status", {"operation_key": "the-key"})
-    assert result.structured_content is not None
-    if result.is_error:
-        assert result.structured_content["code"] == "OPERATION_NOT_FOUND"
-        assert not (root / "once.txt").exists()
-    else:
-        assert result.structured_content["status"] == "applied"
-        assert (root / "once.txt").read_text() == "once\n"
+            told = await ask(client, "operation_status", operation_key="the-key")
+    assert told["status"] == "applied"
+    assert "reason" not in told["events"][-1]
+    assert sorted(each.name for each in root.iterdir()) == sorted(files)
+
+
+async def _wait_until_minted(client: RawClient) -> None:
+    number = 0
+    while True:
+        number += 1
+        await client.start_call(number, "operation_status", operation_key="the-key")
+        answer = await client.receive()
+        if answer["id"] == "patch" or not answer["result"]["isError"]:
+            return
 
 
 async def test_a_root_that_is_gone_fails_the_call_and_not_the_server(

@@ -18,11 +18,18 @@ from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller
 
 
+class NoEffects:
+    """None is ever begun."""
+
+    async def wait_until_idle(self) -> None:
+        return
+
+
 class ScriptedDoor:
     """Stands for the codespace."""
 
     def __init__(self) -> None:
-        self.world = SimpleNamespace(ids=RandomIds(), workspaces={})
+        self.world = SimpleNamespace(ids=RandomIds(), workspaces={}, effects=NoEffects())
 
     async def handle(self, command: Command, caller: Caller) -> Answer:
         assert isinstance(command, ReadFile)

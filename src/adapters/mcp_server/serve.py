@@ -11,6 +11,8 @@ from codespace_es.aggregates.instance import InstanceStopped
 from codespace_es.codespace import Codespace
 from codespace_es.command_handlers.instance_life import InstanceLife
 
+_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
 _END_SECONDS_MAX = 2
 """After the end has come, how long a client that reads nothing can hold it up."""
 
@@ -18,7 +20,7 @@ _END_SECONDS_MAX = 2
 async def serve_stdio(codespace: Codespace, life: InstanceLife) -> StopReason:
     """Serve until the input ends, a signal comes or nobody reads the output; return which it was.
 
-    Calls that wait are cancelled then; effects that have begun aren't: whoever opened `codespace` waits for them.
+    Calls that wait are cancelled then; effects that have begun are waited for, so that they end before the instance.
     """
     server = build_server(codespace, life)
     async with open_stdio() as wire:
@@ -28,7 +30,10 @@ async def serve_stdio(codespace: Codespace, life: InstanceLife) -> StopReason:
             tasks.start_soon(wire.output.watch)
             tasks.start_soon(_end_at_last, wire, tasks.cancel_scope)
             await server.run(wire.input, wire.output, server.create_initialization_options())
+            with anyio.CancelScope(shield=True):
+                await codespace.world.effects.wait_until_idle()
             tasks.cancel_scope.cancel()
+    _ignore_later_signals()
     reason = wire.reason or "eof"
     life.stop_because(InstanceStopped(reason=reason))
     return reason
@@ -36,9 +41,18 @@ async def serve_stdio(codespace: Codespace, life: InstanceLife) -> StopReason:
 
 async def _end_on_signal(wire: Wire) -> None:
     """End the connection at the first signal; later ones change nothing, since the end is on its way."""
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+    with anyio.open_signal_receiver(*_ENDING_SIGNALS) as signals:
         async for _number in signals:
             wire.end("signal")
+
+
+def _ignore_later_signals() -> None:
+    """Let nothing interrupt the last milliseconds: clients send SIGINT, then SIGTERM a moment later.
+
+    What is left is bounded: the log says that this instance has stopped, and the process ends.
+    """
+    for number in _ENDING_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 async def _end_at_last(wire: Wire, scope: anyio.CancelScope) -> None:

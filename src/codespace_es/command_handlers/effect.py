@@ -34,13 +34,26 @@ class TaskGroupEffects:
 
     def __init__(self, tasks: TaskGroup) -> None:
         self._tasks = tasks
+        self._running: set[anyio.Event] = set()
 
     async def run(self, story: Callable[[], Awaitable[Result]]) -> Result:
         """Start `story` and wait for it. See the port."""
         outcome: _Outcome[Result] = _Outcome()
-        self._tasks.start_soon(_tell, story, outcome)
+        self._running.add(outcome.is_known)
+        self._tasks.start_soon(self._follow, story, outcome)
         await outcome.is_known.wait()
         return outcome.tell()
+
+    async def wait_until_idle(self) -> None:
+        """Wait for every story that was started. See the port."""
+        while self._running:
+            await next(iter(self._running)).wait()
+
+    async def _follow(self, story: Callable[[], Awaitable[Result]], outcome: _Outcome[Result]) -> None:
+        try:
+            await _tell(story, outcome)
+        finally:
+            self._running.discard(outcome.is_known)
 
 
 async def _tell(story: Callable[[], Awaitable[Result]], outcome: _Outcome[Result]) -> None:

@@ -15,3 +15,7 @@ class EffectRunner(Protocol):
         From the moment of the call the story runs to its end: cancelling the caller cancels only its waiting.
         """
         ...
+
+    async def wait_until_idle(self) -> None:
+        """Return once every story that was started is over; a server calls it before it says that it stops."""
+        ...
