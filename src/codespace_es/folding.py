@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from codespace_es.ports.log import EventLog, NewEvent
+from codespace_es.ports.log import Append, EventLog, NewBody, NewEvent, VersionConflictError
 from codespace_es.vocabulary.decider import Decider
+from codespace_es.vocabulary.event import Caller
 from codespace_es.vocabulary.identifiers import StreamId
 
 State = TypeVar("State")
@@ -37,3 +38,22 @@ async def fold(log: EventLog, decider: Decider[State, Command], stream_id: str) 
 def fresh(decider: Decider[State, Command], stream_id: str) -> Folded[State, Command]:
     """Return the state of a stream that can't exist yet, since its id was just made."""
     return Folded(decider, StreamId(stream_id), 0, decider.initial_state)
+
+
+async def append_decided(
+    log: EventLog, decider: Decider[State, Command], stream_id: str, command: Command, caller: Caller,
+    *, bodies: tuple[NewBody, ...] = (),
+) -> bool:
+    """Decide `command` against one stream and append what follows, again and again until nobody was quicker.
+
+    Returns whether anything was appended. Raises what the decider and `EventLog.append` raise.
+    """
+    while True:
+        events = (await fold(log, decider, stream_id)).decide(command)
+        if not events:
+            return False
+        try:
+            await log.append(Append(events, bodies), caller)
+        except VersionConflictError:
+            continue
+        return True

@@ -57,6 +57,9 @@ class RealTree:
         above = ["/".join(parts[: index + 1]) for index in range(len(parts))]
         return tuple(parent for parent in above if self._status(self._root / parent) is None)
 
+    def did_you_mean(self, path: str) -> str | None:
+        return next((name for name in os.listdir(self._root) if name != path and name.lower() == path.lower()), None)
+
     @staticmethod
     def _status(place: Path) -> os.stat_result | None:
         try:

@@ -3,6 +3,7 @@
 In order: expected versions, by path; the format; every hunk's place; the files' rules. Source: contract B1.6, B3, A3.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from codespace_es.ports.files import WorkspaceFiles
 from codespace_es.ports.world import World
 from codespace_es.v4a.parser import parse_patch
 from codespace_es.v4a.planner import plan_patch
+from codespace_es.v4a.warning import PatchWarning
 from codespace_es.vocabulary import limits
 from codespace_es.vocabulary.answer import Command, Notice
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
@@ -130,5 +132,14 @@ def _plan(world: World, workspace: Workspace, files: WorkspaceFiles, text: str) 
         summaries=plan.summaries,
         diff=plan.diff,
         is_diff_truncated=plan.is_diff_truncated,
-        notices=tuple(Notice(**asdict(warning)) for warning in plan.warnings),
+        notices=_notices(plan.warnings),
     )
+
+
+def _notices(warnings: Sequence[PatchWarning]) -> tuple[Notice, ...]:
+    """Return what is worth a look, the first of many."""
+    told = [Notice(**asdict(warning)) for warning in warnings[: limits.PATCH_WARNINGS_MAX]]
+    if len(warnings) > len(told):
+        more = len(warnings) - len(told)
+        told.append(Notice(kind="more_warnings", message=f"{more} more warnings of this patch aren't shown."))
+    return tuple(told)

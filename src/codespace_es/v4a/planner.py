@@ -132,5 +132,10 @@ class _Planner:
     def _existing(self, path: str, spelt: str) -> VirtualFile:
         file = self.overlay.file(path)
         if file is None:
-            raise refusal(ErrorCode.FILE_NOT_FOUND, f"'{excerpt(spelt, 200)}' does not exist.")
+            lookalike = self._tree.did_you_mean(path)
+            hint = "" if lookalike is None else f" There is '{excerpt(lookalike, 200)}'."
+            raise refusal(
+                ErrorCode.FILE_NOT_FOUND, f"'{excerpt(spelt, 200)}' does not exist.{hint}",
+                **({} if lookalike is None else {"did_you_mean": lookalike}),
+            )
         return file

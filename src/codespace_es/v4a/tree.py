@@ -23,3 +23,7 @@ class PatchTree(Protocol):
     def missing_directories(self, path: str) -> tuple[str, ...]:
         """Return the parents of `path` that don't exist, outermost first."""
         ...
+
+    def did_you_mean(self, path: str) -> str | None:
+        """Return the name of a file that `path` may stand for (letter case, Unicode form, kind of space), or None."""
+        ...
