@@ -20,7 +20,7 @@ from support.crash_faults import (
     die_by_raising,
     dies_at,
 )
-from support.crash_orders import EIGHT_FILES, FOUR_FILES, ONE_FILE, SCENARIOS, Scenario, Snapshot, snapshot
+from support.crash_orders import EIGHT_FILES, FOUR_FILES, ONE_FILE, SCENARIOS, UNDO, Scenario, Snapshot, snapshot
 
 # Threads that other tests left idle don't matter: the children below take no lock that one of them could hold.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
@@ -83,7 +83,7 @@ class Workshop:
 
 
 @pytest.mark.parametrize("has_exchange", EXCHANGES, ids=["exchange", "plain"])
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=ids)
+@pytest.mark.parametrize("scenario", [*SCENARIOS, UNDO], ids=[*ids, "undo"])
 def test_a_death_at_any_point_leaves_all_or_nothing_after_settling(
     scenario: Scenario, memory_path: Path, *, has_exchange: bool
 ) -> None:
@@ -101,7 +101,7 @@ def test_a_death_at_any_point_leaves_all_or_nothing_after_settling(
     assert statuses == {"applied", "failed_rolled_back"}
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=ids)
+@pytest.mark.parametrize("scenario", [*SCENARIOS, UNDO], ids=[*ids, "undo"])
 def test_a_death_at_any_point_of_settling_is_settled_by_the_next_one(scenario: Scenario, memory_path: Path) -> None:
     sweep_deaths_in_settle(scenario, memory_path, stride=STRIDE_OF_EIGHT)
 
@@ -280,6 +280,20 @@ def test_what_was_displaced_unchecked_at_death_is_put_back(memory_path: Path) ->
         runs += 1
     assert runs > 8
     count("deaths in a write that meets a conflict", runs)
+
+
+def test_directories_that_an_undo_removes_may_be_removed_by_somebody_before_it_is_done(memory_path: Path) -> None:
+    """Then the files in them are missing, not deleted by us; the rest stays as it is, and settling comes to an end."""
+    workshop = Workshop(UNDO, memory_path)
+    statuses = set()
+    for k, root in workshop.crashed_trees():
+        shutil.rmtree(root / "n", ignore_errors=True)
+        content = (root / "a.txt").read_bytes()
+        outcome = workshop.writer().settle(UNDO.order(root))
+        assert (root / "a.txt").read_bytes() == content, k
+        assert outcome.status == ("unknown" if content == UNDO.files["a.txt"][0] else "applied"), k
+        statuses.add(outcome.status)
+    assert statuses == {"unknown", "applied"}
 
 
 WRITERS_POINTS = {

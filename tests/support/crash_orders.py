@@ -34,6 +34,7 @@ class Scenario:
     targets: Mapping[str, Target]
     made_directories: tuple[str, ...] = ()
     directories: tuple[str, ...] = field(default=())
+    removed_directories: tuple[str, ...] = ()
 
     def build(self, root: Path) -> None:
         """Make the tree at `root`, which must not exist yet."""
@@ -50,7 +51,9 @@ class Scenario:
         images = {digest_of(content): content for content, _ in self.files.values()}
         images |= {digest_of(t.content): t.content for t in self.targets.values() if t.content is not None}
         rows = tuple(self._row(path, target) for path, target in self.targets.items())
-        return PatchOrder(operation_id, str(root), rows, self.made_directories, images.__getitem__)
+        return PatchOrder(
+            operation_id, str(root), rows, self.made_directories, images.__getitem__, self.removed_directories
+        )
 
     def _row(self, path: str, target: Target) -> PlannedFile:
         before = self.files.get(path)
@@ -79,7 +82,10 @@ class Scenario:
                 files.pop(path)
             else:
                 files[path] = (target.content, modes[path] or 0o644)
-        kept = tuple(str(Path(path).parent) for path in self.files)
+        kept = tuple(
+            parent for parent in (str(Path(path).parent) for path in self.files)
+            if parent not in self.removed_directories
+        )
         Scenario("after", files, {}, directories=self.directories + kept).build(root)
         return snapshot(root)
 
@@ -136,4 +142,11 @@ EIGHT_FILES = Scenario(
     },
     made_directories=("n", "n/x", "n/y"),
 )
+UNDO = Scenario(
+    "undo",
+    {"n/x/new1": (text("new1"), 0o600), "n/new2": (text("new2"), 0o644), "a.txt": (text("a2"), 0o644)},
+    {"n/x/new1": Target(None), "n/new2": Target(None), "a.txt": Target(text("a"))},
+    removed_directories=("n", "n/x"),
+)
+"""What undoing a patch that made directories does; these go last, when nothing can fail any more."""
 SCENARIOS = (ONE_FILE, FOUR_FILES, EIGHT_FILES)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from adapters.patch_writer.exchange import Swaps
 from adapters.patch_writer.places import UNREACHABLE_NUMBERS, Place, Places, naming, parent_of, parents_of
-from adapters.patch_writer.sight import finding_of
+from adapters.patch_writer.sight import NOTHING, finding_of, is_untouched
 from adapters.patch_writer.temps import sweep, temp_name
 from codespace_es.ports.fault_points import FaultHook, FaultPoint
 from codespace_es.ports.patch_writer import PatchOrder
-from codespace_es.vocabulary.event import Digest
+from codespace_es.vocabulary.event import ABSENT, Digest
 from codespace_es.vocabulary.file_change import FileFinding, PlannedFile
 
 
@@ -46,8 +46,25 @@ class Scene:
             raise OSError(errno.ENODATA, "its stored image is gone") from None
 
     def inspect(self) -> tuple[FileFinding, ...]:
-        """Return what is at every planned path, in plan order. Raises OSError."""
-        return tuple(finding_of(row, self.places.look_at(row.path)) for row in self.order.plan)
+        """Return what is at every planned path, in plan order. Raises OSError.
+
+        A file that is gone with a directory that the order removes last counts as deleted by us only if all else is
+        done: before that, the directory was removed by somebody else.
+        """
+        sights = [self.places.look_at(row.path) for row in self.order.plan]
+        findings = [finding_of(row, sight) for row, sight in zip(self.order.plan, sights, strict=True)]
+        removed = {
+            number for number, (row, sight) in enumerate(zip(self.order.plan, sights, strict=True))
+            if not sight.has_parent and row.after == ABSENT and parent_of(row.path) in self.order.removed_directories
+        }
+        is_all_else_done = all(
+            is_untouched(row) or findings[number].found == "after"
+            for number, row in enumerate(self.order.plan) if number not in removed
+        )
+        if is_all_else_done:
+            for number in removed:
+                findings[number] = finding_of(self.order.plan[number], NOTHING)
+        return tuple(findings)
 
     def sweep(self) -> list[str]:
         """Remove our temporary files; return the paths beside which one of somebody else's bytes stays.
