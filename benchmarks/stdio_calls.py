@@ -61,6 +61,10 @@ class Client:
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 1024 / 1024
 
+    def processor_ms(self) -> float:
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") * 1000
+
     def end(self) -> float:
         assert self.process.stdin is not None
         started = time.perf_counter()
@@ -69,16 +73,17 @@ class Client:
         return (time.perf_counter() - started) * 1000
 
 
-def timed(client: Client, tool: str, calls: list[dict[str, Any]]) -> tuple[float, float]:
-    """Return p50 and p99 of `calls`, after a tenth of them as a warm-up."""
+def timed(client: Client, tool: str, calls: list[dict[str, Any]]) -> tuple[float, float, float]:
+    """Return p50 and p99 of `calls` after a tenth of them as a warm-up, and the server's processor time a call."""
     times = []
+    used_ms = client.processor_ms()
     for number, arguments in enumerate(calls):
         started = time.perf_counter()
         client.call(tool, arguments)
         if number >= len(calls) // 10:
             times.append((time.perf_counter() - started) * 1000)
     cuts = quantiles(times, n=100)
-    return cuts[49], cuts[98]
+    return cuts[49], cuts[98], (client.processor_ms() - used_ms) / len(calls)
 
 
 def commit_ms(scratch: Path) -> float:
@@ -135,8 +140,9 @@ def measure(calls: int, starts: int) -> None:
         client.end()
 
 
-def report(label: str, cuts: tuple[float, float]) -> None:
-    print(f"{label:40} p50 {cuts[0]:8.3f}   p99 {cuts[1]:8.3f}")
+def report(label: str, found: tuple[float, float, float]) -> None:
+    p50, p99, processor = found
+    print(f"{label:40} p50 {p50:8.3f}   p99 {p99:8.3f}   processor {processor:8.3f}")
 
 
 def serve_floor(kind: str) -> None:
