@@ -9,11 +9,10 @@ Leaving goes the same way back: no new settling, effects end, `instance.stopped`
 """
 
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from typing import Literal
 
 import anyio
@@ -25,10 +24,10 @@ from adapters.locks.flock import lock_directory_of_user
 from adapters.locks.instance_lock import FlockInstanceLocks
 from adapters.locks.lease import FlockWorkspaceLeases
 from adapters.log.event_log import SqliteEventLog
-from adapters.machine import machine_id, new_file_mode, this_process
+from adapters.machine import new_file_mode, this_process
 from adapters.patch_writer.writer import ExchangePatchWriter
 from adapters.settings.directories import make_private_directory
-from adapters.settings.load import Flags, Settings, load_settings
+from adapters.settings.load import Settings
 from adapters.settings.problem import StartupError
 from codespace_es.aggregates.instance import InstanceStarted
 from codespace_es.codespace import Codespace
@@ -63,17 +62,6 @@ class OpenCodespace:
 def software() -> str:
     """Return name and version of this product."""
     return f"codespace-es/{version('codespace-es')}"
-
-
-def effective_settings(flags: Flags, environment: Mapping[str, str]) -> Settings:
-    """Return the settings of a run on this machine. Raises StartupError."""
-    locks = Path(lock_directory_of_user())
-    try:
-        return load_settings(
-            flags, environment, machine_id=lambda: machine_id(locks, RandomIds()), lock_directory=locks
-        )
-    except OSError as error:
-        raise StartupError(f"This machine can't be told from others: {error}.") from error
 
 
 @asynccontextmanager

@@ -46,7 +46,7 @@ class Stage:
     @asynccontextmanager
     async def server(self, *, dying_at: FaultPoint | None = None) -> AsyncIterator[Client]:
         """Start a server on the project and yield a client of it; `dying_at`: it kills itself there."""
-        arguments = ["-m", "adapters.cli.program", "serve", "--data-dir", str(self._scratch / "data"),
+        arguments = ["-m", "adapters.cli", "serve", "--data-dir", str(self._scratch / "data"),
                      "--workspace", f"demo={self.project}"]
         if dying_at is not None:
             arguments += ["--die-at", dying_at.value]

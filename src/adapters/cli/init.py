@@ -44,9 +44,9 @@ patch_matching = "lenient"
 @click.option("--force", "is_forced", is_flag=True, help="Replace a file that is there.")
 @click.option("--json", "is_json", is_flag=True, help="Print JSON.")
 def init(path: str, *, name: str | None, profile: str, output: str | None, is_forced: bool, is_json: bool) -> None:
-    """Write a commented configuration for PATH and print what MCP clients need.
+    """Write a configuration and print what MCP clients need.
 
-    PATH is the current directory unless given.
+    PATH is the directory to serve, the current one unless given; the file that is written explains itself.
     """
     root = os.path.realpath(path)
     workspace_id = name or _name_from(root)

@@ -18,7 +18,8 @@ _FOLLOW_SECONDS = 0.25
 @click.command()
 @click.option("--after", type=click.IntRange(min=0), metavar="POSITION",
               help="Begin behind this position. Without it: the newest events.")
-@click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="Events on a page.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, metavar="NUMBER",
+              help="Events on a page.")
 @click.option("--follow", "is_following", is_flag=True, help="Go on with new events until interrupted.")
 @click.option("--workspace", "workspace", metavar="ID", help="Only this workspace: its name or its key.")
 @click.option("--operation", metavar="ID", help="Only events of this id, or that name it.")

@@ -22,7 +22,7 @@ COMMANDS: Mapping[str, LazyCommand] = MappingProxyType({
     "serve": LazyCommand("adapters.cli.serve:serve", "Serve workspaces to one MCP client over stdio."),
     "demo": LazyCommand("adapters.cli.demo:demo", "Watch a patch go right, go stale, be undone and survive a crash."),
     "init": LazyCommand("adapters.cli.init:init", "Write a configuration and print what MCP clients need."),
-    "doctor": LazyCommand("adapters.cli.doctor:doctor", "Check this machine, the data directory and what is open."),
+    "doctor": LazyCommand("adapters.cli.doctor:doctor", "Check this machine, the data directory, the workspaces and what is open."),
     "workspaces": LazyCommand("adapters.cli.workspaces:workspaces", "List the configured workspaces."),
     "log": LazyCommand("adapters.cli.log:log", "Read the event log, one sentence an event."),
     "show": LazyCommand("adapters.cli.show:show", "Tell the whole story of one id."),

@@ -1,13 +1,18 @@
 """Options that several commands share, and the settings they lead to."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
+from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import click
 
-from adapters.settings.load import Flags, Settings
+from adapters.clock_and_ids import RandomIds
+from adapters.locks.flock import lock_directory_of_user
+from adapters.machine import machine_id
+from adapters.settings.load import Flags, Settings, load_settings
+from adapters.settings.problem import StartupError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -43,7 +48,7 @@ def _with_options(function: Callable[Concatenate[Settings, _P], _R], *options: A
         *arguments: _P.args,
         **keywords: _P.kwargs,
     ) -> _R:
-        return function(effective(_take_flags(keywords)), *arguments, **keywords)
+        return function(effective_settings(_take_flags(keywords), os.environ), *arguments, **keywords)
 
     decorated: Callable[..., _R] = with_settings
     for option in reversed(options):
@@ -61,8 +66,12 @@ def _take_flags(keywords: dict[str, Any]) -> Flags:
     )
 
 
-def effective(flags: Flags) -> Settings:
-    """Return the settings of this run. Raises StartupError."""
-    from adapters.bootstrap import effective_settings
-
-    return effective_settings(flags, os.environ)
+def effective_settings(flags: Flags, environment: Mapping[str, str]) -> Settings:
+    """Return the settings of a run on this machine. Raises StartupError."""
+    locks = Path(lock_directory_of_user())
+    try:
+        return load_settings(
+            flags, environment, machine_id=lambda: machine_id(locks, RandomIds()), lock_directory=locks
+        )
+    except OSError as error:
+        raise StartupError(f"This machine can't be told from others: {error}.") from error

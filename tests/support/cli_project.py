@@ -1,0 +1,89 @@
+"""A scratch project with a log of its own, and the real command line run on it."""
+
+import io
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+from adapters.bootstrap import OpenCodespace, open_codespace
+from adapters.cli.main import run
+from adapters.cli.options import effective_settings
+from adapters.settings.load import Flags
+from codespace_es.command_handlers.patching import ApplyPatch
+from codespace_es.vocabulary.event import Caller
+from codespace_es.vocabulary.identifiers import RequestId
+from codespace_es.vocabulary.patch_result import PatchResult
+
+GREETING = "hello\n"
+PATCH = "*** Begin Patch\n*** Update File: greeting.txt\n@@\n-hello\n+good day\n*** End Patch\n"
+
+
+@dataclass(frozen=True)
+class Called:
+    """What a command line came to."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True)
+class Project:
+    """A directory to serve and a directory for its log."""
+
+    root: Path
+    data: Path
+
+    @classmethod
+    def make(cls, directory: Path) -> "Project":
+        """Make one beneath `directory`, with one file."""
+        root = directory / "project"
+        root.mkdir(parents=True)
+        (root / "greeting.txt").write_text(GREETING, encoding="utf-8")
+        return cls(root.resolve(), directory.resolve() / "data")
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[OpenCodespace]:
+        """Open it in this process, as workspace `demo`."""
+        settings = effective_settings(Flags(data_dir=str(self.data), workspaces=(f"demo={self.root}",)), {})
+        async with open_codespace(settings, transport="stdio") as opened:
+            yield opened
+
+    def call(self, *arguments: str) -> "Called":
+        """Run the command line with this data directory inside this process, piped: much quicker."""
+        output, errors = io.StringIO(), io.StringIO()
+        with redirect_stdout(output), redirect_stderr(errors):
+            exit_code = run([*arguments, "--data-dir", str(self.data)])
+        return Called(exit_code, output.getvalue(), errors.getvalue())
+
+    def run(
+        self, *arguments: str, environment: Mapping[str, str] | None = None, stdin: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the command line with this data directory, as a process of its own, piped."""
+        return run_command(*arguments, environment={"CODESPACE_DATA_DIR": str(self.data), **(environment or {})},
+                           stdin=stdin)
+
+
+def run_command(
+    *arguments: str, environment: Mapping[str, str], stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run `codespace-es` with `arguments`; of this process' environment it sees no setting of the product."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("CODESPACE_")}
+    program = Path(sys.executable).with_name("codespace-es")
+    return subprocess.run(
+        [str(program), *arguments], env={**kept, **environment}, input=stdin, capture_output=True, text=True,
+        check=False, timeout=60,
+    )
+
+
+async def patch(opened: OpenCodespace, text: str = PATCH, *, key: str | None = None) -> PatchResult:
+    """Apply a patch to `demo`."""
+    command = ApplyPatch(workspace_id="demo", patch=text, operation_key=key)
+    caller = Caller("mcp", RequestId(f"req-{opened.world.ids.uuid()}"), "tester/1")
+    answer = await opened.codespace.handle(command, caller)
+    assert isinstance(answer, PatchResult)
+    return answer
