@@ -68,6 +68,11 @@ class Memory:
         self.damaged: set[str] = set()
         """Streams that can't be folded any further."""
 
+    @property
+    def stream_count(self) -> int:
+        """How many streams are remembered now."""
+        return len(self._states)
+
     def state(self, stream_id: str) -> object | None:
         """Return the state of a stream that is open, or of the store or a workspace; None of any other."""
         known = self._states.get(StreamId(stream_id))

@@ -20,6 +20,7 @@ from adapters.log.rows import Decoder, StoredRow
 from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.ports.log import Catalogue, OpenItem, StoreUnavailableError, UnknownTopicError
 from codespace_es.vocabulary.event import Envelope, RecordedEvent
+from codespace_es.vocabulary.identifiers import StreamId
 from replay.bodies import BodyLaw
 from replay.finding import Finding, Findings, Law
 from replay.laws import find_breaches
@@ -164,7 +165,7 @@ class _Verification:
         while row is not None:
             self._row = row
             self._events += 1
-            position, stream_id, version, topic, _, stored = row
+            position, stream_id, version, topic, state, stored = row
             if position != self._position + 1:
                 text = f"The events {self._position + 1} to {position - 1} are missing."
                 self._findings.add(Law.POSITIONS, self._position + 1, None, text)
@@ -176,7 +177,7 @@ class _Verification:
                 text = f"Position {position} once had the hash {self._anchor.hash}: the log was written anew."
                 self._findings.add(Law.CHAIN, position, stream_id, text)
             self._position, self._hash = position, stored
-            yield row[:5]
+            yield position, StreamId(stream_id), version, topic, state
             row = next(rows, None)
 
     def _read_envelope(self, recorded: RecordedEvent) -> Envelope | None:

@@ -9,7 +9,8 @@ from scripted_log import open_server
 
 from adapters.log.reader import LogReader
 from codespace_es.event_catalogue import CATALOGUE
-from replay.memory import DECIDERS
+from replay.finding import Findings
+from replay.memory import DECIDERS, Memory, SeenAppend
 from replay.verify import Anchor, VerifyReport, verify
 
 pytestmark = pytest.mark.anyio
@@ -77,6 +78,18 @@ async def test_a_log_is_verified_while_a_server_writes_it(tmp_path):
                 is_read.set()
         assert [report.findings for report in reports] == [()] * 5
         assert reports[-1].events > reports[0].events
+
+
+def test_only_what_is_open_is_remembered(life):
+    with LogReader(life.path, CATALOGUE) as reader:
+        memory = Memory(reader, Findings())
+        for recorded in reader.read_log():
+            seen = memory.fold(recorded, recorded.envelope)
+            assert seen is not None
+            memory.forget(SeenAppend(recorded.envelope, (seen,), is_whole=True))
+            store_and_workspace = 2
+            assert memory.stream_count <= len(memory.open) + store_and_workspace
+        assert {stream_id for stream_id, _ in memory.open} == {item.stream_id for item in reader.open_items()}
 
 
 def test_every_kind_of_stream_in_the_catalogue_can_be_folded():
