@@ -149,4 +149,11 @@ UNDO = Scenario(
     removed_directories=("n", "n/x"),
 )
 """What undoing a patch that made directories does; these go last, when nothing can fail any more."""
-SCENARIOS = (ONE_FILE, FOUR_FILES, EIGHT_FILES)
+GIVING_WAY = Scenario(
+    "giving way",
+    {"d": (text("a file"), 0o640), "other": (text("other"), 0o644)},
+    {"d": Target(None), "d/a": Target(text("a")), "d/x/b": Target(text("b")), "other": Target(text("other now"))},
+    made_directories=("d", "d/x"),
+)
+"""A file makes room for a directory of the same name."""
+SCENARIOS = (ONE_FILE, FOUR_FILES, EIGHT_FILES, GIVING_WAY)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from adapters.patch_writer.exchange import Swaps
 from adapters.patch_writer.places import UNREACHABLE_NUMBERS, Place, Places, naming, parent_of, parents_of
-from adapters.patch_writer.sight import NOTHING, finding_of, is_untouched
+from adapters.patch_writer.sight import NO_PARENT, NOT_REACHABLE, NOTHING, Sight, finding_of, is_untouched
 from adapters.patch_writer.temps import sweep, temp_name
 from codespace_es.ports.fault_points import FaultHook, FaultPoint
 from codespace_es.ports.patch_writer import PatchOrder
@@ -38,6 +38,42 @@ class Scene:
                 return None
             raise
 
+    def gives_way(self, path: str) -> bool:
+        """Return whether the file at `path` makes room for a directory of the same plan."""
+        return path in self.order.made_directories and any(
+            row.path == path and row.after == ABSENT for row in self.order.plan
+        )
+
+    def is_in_anothers_place(self, path: str) -> bool:
+        """Return whether a parent of `path` is a file that gives way first."""
+        return any(path.startswith(f"{row.path}/") and self.gives_way(row.path) for row in self.order.plan)
+
+    def sight_of(self, row: PlannedFile) -> Sight:
+        """Return what stands at the path of `row`. A directory that a file gave way to counts as nothing there.
+
+        Raises OSError.
+        """
+        sight = self.places.look_at(row.path)
+        if sight.is_directory and self.gives_way(row.path):
+            return NOTHING
+        if sight is NOT_REACHABLE and row.before == ABSENT and self.is_in_anothers_place(row.path):
+            return NO_PARENT
+        return sight
+
+    def clear_way(self, path: str) -> None:
+        """Remove the empty directories and the temporary files that the plan put in place of the file `path`.
+
+        Raises OSError.
+        """
+        below = f"{path}/"
+        for number, row in enumerate(self.order.plan):
+            place = self.place_if_any(row.path) if row.path.startswith(below) else None
+            if place is not None:
+                sweep(self.order, number, place, self.faults)
+        self.remove_directories(
+            made for made in self.order.made_directories if made == path or made.startswith(below)
+        )
+
     def image(self, digest: Digest) -> bytes:
         """Return an image. Raises OSError (ENODATA) when it is gone."""
         try:
@@ -51,7 +87,7 @@ class Scene:
         A file that is gone with a directory that the order removes last counts as deleted by us only if all else is
         done: before that, the directory was removed by somebody else.
         """
-        sights = [self.places.look_at(row.path) for row in self.order.plan]
+        sights = [self.sight_of(row) for row in self.order.plan]
         findings = [finding_of(row, sight) for row, sight in zip(self.order.plan, sights, strict=True)]
         removed = {
             number for number, (row, sight) in enumerate(zip(self.order.plan, sights, strict=True))

@@ -26,6 +26,7 @@ class Sight:
     identity: tuple[int, int] | None = None
     """Device and inode."""
     has_parent: bool = True
+    is_directory: bool = False
 
     @property
     def key(self) -> object:
@@ -54,7 +55,8 @@ def look(directory: int, name: bytes) -> Sight:
         opened = _open_regular(directory, name)
         if opened is None:
             status = os.stat(name, dir_fd=directory, follow_symlinks=False)
-            return Sight(version=None, identity=(status.st_dev, status.st_ino))
+            identity = (status.st_dev, status.st_ino)
+            return Sight(version=None, identity=identity, is_directory=stat.S_ISDIR(status.st_mode))
     except FileNotFoundError:
         return NOTHING
     descriptor, status = opened

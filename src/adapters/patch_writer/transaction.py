@@ -49,10 +49,8 @@ class Transaction:
     def run(self) -> WriteOutcome:
         """Carry out the order and say what came of it."""
         try:
-            self._make_directories()
-            self._write_temps()
-            for number in self._changed:
-                self._install(number)
+            for is_late in (False, True):
+                self._carry_out_stage(is_late=is_late)
             self._verify()
             for number in self._changed:
                 self._drop_displaced(number)
@@ -67,8 +65,23 @@ class Transaction:
         rows = [self._order.plan[number] for number in self._changed]
         return [row for row in rows if not is_mode_change(row)]
 
-    def _make_directories(self) -> None:
-        for path in self._order.made_directories:
+    def _carry_out_stage(self, *, is_late: bool) -> None:
+        """Steps 1 to 3; what comes in place of a file that the plan takes away is late, and has a stage of its own."""
+        scene, order = self._scene, self._order
+        directories = [
+            path for path in order.made_directories
+            if (scene.gives_way(path) or scene.is_in_anothers_place(path)) == is_late
+        ]
+        numbers = [
+            number for number in self._changed if scene.is_in_anothers_place(order.plan[number].path) == is_late
+        ]
+        self._make_directories(directories)
+        self._write_temps(numbers)
+        for number in numbers:
+            self._install(number)
+
+    def _make_directories(self, paths: list[str]) -> None:
+        for path in paths:
             with _blaming(path):
                 place = self._scene.places.of(path)
                 self._scene.faults(FaultPoint.DIRECTORY_MAKE)
@@ -77,9 +90,9 @@ class Transaction:
                     os.mkdir(place.name, dir_fd=place.directory)
                     self._made.append(path)
 
-    def _write_temps(self) -> None:
+    def _write_temps(self, numbers: list[int]) -> None:
         with TempBatch(self._scene.faults) as batch:
-            for number in self._changed:
+            for number in numbers:
                 row = self._order.plan[number]
                 if row.after == ABSENT or is_mode_change(row):
                     continue
@@ -157,7 +170,7 @@ class Transaction:
                 self._scene.faults(FaultPoint.VERIFY)
                 place = self._place_of(row)
                 directories.setdefault(place.parent, place)
-                sight = look(place.directory, place.name)
+                sight = self._scene.sight_of(row)
                 if sight.version != row.after or self._granted.get(number, sight.mode) != sight.mode:
                     raise _changed_on_the_way(row.path)
         for place in directories.values():
@@ -225,7 +238,7 @@ class Transaction:
         findings: list[FileFinding] = []
         for row in self._order.plan:
             try:
-                sight = self._scene.places.look_at(row.path)
+                sight = self._scene.sight_of(row)
             except OSError:
                 # What can't be read is nothing that we can vouch for.
                 findings.append(FileFinding(path=row.path, found="foreign"))

@@ -45,6 +45,8 @@ def restore(scene: Scene, row_number: int) -> None:
     """
     row = scene.order.plan[row_number]
     place = None if is_untouched(row) else scene.place_if_any(row.path)
+    if place is not None and scene.gives_way(row.path) and look(place.directory, place.name).is_directory:
+        scene.clear_way(row.path)
     if place is None or found_at(row, look(place.directory, place.name)) != "after":
         return
     try:
