@@ -77,7 +77,7 @@ async def open_codespace(
         StoreUnavailableError: the log failed while the codespace was alive.
     """
     if settings.log_path is not None:
-        make_private_directory(settings.data_directory)
+        make_private_directory(settings.log_path.parent)
     failures: list[str] = []
     is_alive = False
     try:

@@ -154,9 +154,11 @@ def test_the_demo_goes_as_told_and_leaves_nothing_behind(tmp_path: Path) -> None
 
 
 def test_serve_starts_without_importing_what_only_other_commands_need(project: Project) -> None:
-    done = project.run("serve", "--workspace", f"demo={project.root}", environment={"PYTHONPROFILEIMPORTTIME": "1"})
+    done = project.run("serve", "--ephemeral", "--root", str(project.root),
+                       environment={"PYTHONPROFILEIMPORTTIME": "1"})
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert done.returncode == 0
+    assert not project.data.exists()
     assert "adapters.mcp_server.serve" in imported
     assert not [name for name in imported if name.split(".")[0] in ("rich", "replay")]
     assert not [name for name in imported if name.startswith("adapters.cli.")
@@ -194,7 +196,7 @@ def test_an_unknown_key_is_one_line_with_the_nearest_known_one(
     config.write_text('[workspaces.demo]\nroot = "/x"\nprofil = "read-only"\n', encoding="utf-8")
     assert run(["serve", "--config", str(config)]) == 2
     assert capsys.readouterr().err == (
-        f"codespace-es: {config}: workspaces.demo.profil: unknown key; did you mean 'profile'?.\n"
+        f"codespace-es: {config}: workspaces.demo.profil: unknown key; did you mean 'profile'?\n"
     )
 
 

@@ -10,7 +10,10 @@ from typing import Any
 
 import anyio
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from adapters.cli.output import clean
 from support.cli_project import Project, patch
 
 PYSQLITE = pytest.importorskip("pysqlite3.dbapi2")
@@ -211,3 +214,11 @@ def test_a_reader_that_goes_away_ends_the_log_quietly(project: Project) -> None:
     os.close(writing)
     assert done.returncode == 1
     assert done.stderr == ""
+
+
+@given(st.text())
+def test_no_name_can_move_a_terminal_s_cursor_or_break_a_line(text: str) -> None:
+    shown = clean(text)
+    assert shown.isprintable()
+    assert len(shown.splitlines()) <= 1
+    assert "\t" not in shown

@@ -20,6 +20,7 @@ from adapters.locks.instance_lock import FlockInstanceLocks
 from adapters.log.reader import LogReader
 from adapters.log.sqlite import driver, guard_version
 from adapters.patch_writer.writer import ExchangePatchWriter
+from adapters.settings.directories import holds_only_ours, is_open_to_others
 from adapters.settings.load import Settings
 from codespace_es.aggregates.workspace import WorkspaceBound
 from codespace_es.ports.log import OpenItem, StoreUnavailableError
@@ -47,8 +48,9 @@ def examine(settings: Settings) -> Iterator[Check]:
     yield _python()
     yield _sqlite()
     yield _openat2()
-    yield _private_directory("data directory", settings.data_directory)
-    yield _private_directory("lock directory", Path(lock_directory_of_user()))
+    if settings.log_path is not None:
+        yield _private_directory("data directory", settings.log_path.parent)
+    yield _private_directory("lock directory", Path(lock_directory_of_user()), is_closed_by_server=True)
     for workspace in settings.workspaces.values():
         yield from _workspace(workspace)
     if not settings.workspaces:
@@ -77,7 +79,7 @@ def _openat2() -> Check:
                                        "as safe and slower.")
 
 
-def _private_directory(name: str, path: Path) -> Check:
+def _private_directory(name: str, path: Path, *, is_closed_by_server: bool = False) -> Check:
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -88,8 +90,10 @@ def _private_directory(name: str, path: Path) -> Check:
         return Check(name, "bad", f"{path} belongs to user {status.st_uid}: choose another.")
     if not stat.S_ISDIR(status.st_mode) or not os.access(path, os.W_OK | os.X_OK):
         return Check(name, "bad", f"{path} can't be written by this user.")
-    if stat.S_IMODE(status.st_mode) & 0o077:
-        return Check(name, "warning", f"{path} is open to other users; the next server closes it (0700).")
+    if is_open_to_others(path):
+        if is_closed_by_server or holds_only_ours(path):
+            return Check(name, "warning", f"{path} is open to other users; the next server closes it (0700).")
+        return Check(name, "bad", f"{path} is open to other users and holds other things: choose another, or close it.")
     return Check(name, "ok", f"{path} is private and can be written.")
 
 

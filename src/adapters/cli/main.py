@@ -12,7 +12,7 @@ import click
 
 from adapters.cli.lazy import LazyCommand, LazyGroup
 from adapters.settings.problem import StartupError
-from codespace_es.ports.log import StoreUnavailableError, UnknownTopicError
+from codespace_es.ports.log import InstanceClosedError, StoreUnavailableError, UnknownTopicError
 from codespace_es.vocabulary.errors import CodespaceError
 
 EXIT_FAILED = 1
@@ -22,7 +22,7 @@ COMMANDS: Mapping[str, LazyCommand] = MappingProxyType({
     "serve": LazyCommand("adapters.cli.serve:serve", "Serve workspaces to one MCP client over stdio."),
     "demo": LazyCommand("adapters.cli.demo:demo", "Watch a patch go right, go stale, be undone and survive a crash."),
     "init": LazyCommand("adapters.cli.init:init", "Write a configuration and print what MCP clients need."),
-    "doctor": LazyCommand("adapters.cli.doctor:doctor", "Check this machine, the data directory, the workspaces and what is open."),
+    "doctor": LazyCommand("adapters.cli.doctor:doctor", "Check this machine, the workspaces and what is open."),
     "workspaces": LazyCommand("adapters.cli.workspaces:workspaces", "List the configured workspaces."),
     "log": LazyCommand("adapters.cli.log:log", "Read the event log, one sentence an event."),
     "show": LazyCommand("adapters.cli.show:show", "Tell the whole story of one id."),
@@ -63,6 +63,8 @@ def run(arguments: list[str]) -> int:
         return _tell(f"{error} {wire['remedy']}", EXIT_FAILED)
     except (StoreUnavailableError, UnknownTopicError) as error:
         return _tell(f"The event log can't be used: {str(error).rstrip('.')}.", EXIT_UNUSABLE)
+    except InstanceClosedError as error:
+        return _tell(f"Another server has declared this one dead: {str(error).rstrip('.')}.", EXIT_FAILED)
     except BrokenPipeError:
         # Nobody reads any more. What is still buffered goes nowhere, so that the interpreter's end has nothing to say.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -23,17 +23,33 @@ def default_configuration_directory() -> Path:
 
 
 def make_private_directory(path: Path) -> None:
-    """Make `path` for this user alone; tighten it if it is ours and open to others.
+    """Make `path` for this user alone; close it if it is ours, open to others, and holds nothing but our log.
 
     Raises:
-        StartupError: it can't be made or written.
+        StartupError: it can't be made or written, or is shared with other things or users.
     """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = path.stat()
-        if status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) & 0o077:
+        if is_open_to_others(path):
+            if not holds_only_ours(path):
+                raise StartupError(
+                    f"The data directory {path} is open to other users and holds other things; choose one of its own "
+                    "with --data-dir, or close it: chmod 700."
+                )
             path.chmod(0o700)
     except OSError as error:
         raise StartupError(f"The data directory {path} can't be made: {error.strerror or error}.") from error
     if not os.access(path, os.W_OK | os.X_OK):
         raise StartupError(f"The data directory {path} can't be written by this user; choose another with --data-dir.")
+
+
+def is_open_to_others(path: Path) -> bool:
+    """Return whether the directory `path` belongs to somebody else, or lets others in. Raises OSError."""
+    status = path.stat()
+    return status.st_uid != os.geteuid() or bool(stat.S_IMODE(status.st_mode) & 0o077)
+
+
+def holds_only_ours(path: Path) -> bool:
+    """Return whether the directory `path` is this user's and holds our log or nothing. Raises OSError."""
+    is_own = path.stat().st_uid == os.geteuid()
+    return is_own and all(each.name.startswith(LOG_FILE_NAME) for each in path.iterdir())

@@ -91,7 +91,7 @@ def _first_problem(error: ValidationError) -> str:
     first, rest = problems[0], len(problems) - 1
     place = ".".join(str(part) for part in first["loc"]) or "the file"
     if first["type"] == "extra_forbidden":
-        told = f"{place}: unknown key{_nearest(first['loc'])}."
+        told = f"{place}: unknown key{_nearest(first['loc'])}"
     else:
         told = f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}."
     return told + (f" ({rest} more)" if rest else "")
@@ -100,7 +100,7 @@ def _first_problem(error: ValidationError) -> str:
 def _nearest(place: tuple[int | str, ...]) -> str:
     known = list(_model_at(place).model_fields)
     close = get_close_matches(str(place[-1]), known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(known)}"
+    return f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(known)}."
 
 
 def _model_at(place: tuple[int | str, ...]) -> type[BaseModel]:

@@ -115,6 +115,20 @@ def test_a_private_directory_is_made_closed_and_an_open_one_is_closed(tmp_path: 
     for path in (made, found):
         make_private_directory(path)
         assert path.stat().st_mode & 0o777 == 0o700
+    found.chmod(0o755)
+    (found / "codespace.db").write_text("", encoding="utf-8")
+    make_private_directory(found)
+    assert found.stat().st_mode & 0o777 == 0o700
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(StartupError, match="can't be made"):
         make_private_directory(tmp_path / "file" / "x")
+
+
+def test_an_open_directory_that_holds_other_things_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    (tmp_path / "other").write_text("", encoding="utf-8")
+    with pytest.raises(StartupError, match="open to other users"):
+        make_private_directory(tmp_path)
+    assert tmp_path.stat().st_mode & 0o7777 == 0o1777
+    tmp_path.chmod(0o700)
+    make_private_directory(tmp_path)
