@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import get_args
 
+from pydantic_core import from_json
+
 from codespace_es.aggregates.operation import Minted, OperationFinished, OperationMinted
 from codespace_es.aggregates.store import StoreBodiesRemoved
 from codespace_es.vocabulary.event import ABSENT, Body, Digest, Event
@@ -80,7 +82,7 @@ class BodyLaw:
             return
         planned = len(seen.before.minted.plan)
         try:
-            told = len(json.loads(content)["changes"])
+            told = len(from_json(content)["changes"])
         except (ValueError, KeyError, TypeError):
             self._breach(seen, "the stored result isn't that of a patch")
             return

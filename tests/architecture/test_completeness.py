@@ -58,8 +58,8 @@ def test_the_changelog_has_an_entry_for_this_version():
     version = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     changelog = REPOSITORY / "CHANGELOG.md"
     assert changelog.exists(), "write CHANGELOG.md in the form of Keep a Changelog"
-    headings = re.findall(r"^## \[([^\]]+)\]", changelog.read_text(encoding="utf-8"), re.MULTILINE)
-    assert version in headings or "Unreleased" in headings, f"add a heading `## [{version}]`"
+    headings = re.findall(r"^## \[?([^\]\s]+)", changelog.read_text(encoding="utf-8"), re.MULTILINE)
+    assert version in headings or "Unreleased" in headings, f"add a heading `## {version}`"
 
 
 def test_every_event_that_is_stored_is_explained_by_a_page():
