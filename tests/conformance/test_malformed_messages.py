@@ -9,10 +9,10 @@ import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mcp_types import JSONRPCNotification, JSONRPCRequest
+from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from adapters.mcp_server.lines import LineSplitter, OversizedLine
-from adapters.mcp_server.messages import Unusable, read_message
+from adapters.mcp_server.messages import Unusable, read_message, write_message
 from support.stdio_client import SECONDS_MAX, RawClient, raw_client, read_log, scripted_door
 
 pytestmark = pytest.mark.anyio
@@ -71,6 +71,8 @@ ANSWERED = [
     ("id true", _request(id=True), -32600, None),
     ("id a fraction", _request(id=1.5), -32600, 1.5),
     ("id an array", _request(id=[1]), -32600, None),
+    ("id without end", b'{"jsonrpc":"2.0","id":1e999,"method":"ping"}', -32600, None),
+    ("id of 5000 digits", b'{"jsonrpc":"2.0","id":' + b"1" * 5000 + b',"method":"ping"}', -32700, None),
 ]
 
 IGNORED = [
@@ -198,12 +200,23 @@ def test_every_json_value_is_a_message_or_owes_answers_that_are_json(value: Any)
     if isinstance(read, Unusable):
         for answer in read.answers:
             assert answer.count(b"\n") == 1
-            assert json.loads(answer)["error"]["message"]
+            assert json.loads(answer, parse_constant=pytest.fail)["error"]["message"]
     elif isinstance(read, JSONRPCRequest):
         assert read.id == value["id"]
         assert read.params == value.get("params")
     elif isinstance(read, JSONRPCNotification):
         assert "id" not in value
+
+
+def test_an_answer_that_cannot_be_encoded_becomes_an_error_with_its_id() -> None:
+    written = write_message(JSONRPCResponse(jsonrpc="2.0", id="k", result={"name": "a\udc80"}))
+    assert isinstance(written, Unusable)
+    assert [json.loads(answer) for answer in written.answers] == [
+        {"jsonrpc": "2.0", "id": "k", "error": {"code": -32603, "message": "The answer can't be written as JSON."}}
+    ]
+    silent = write_message(JSONRPCNotification(jsonrpc="2.0", method="m", params={"name": "a\udc80"}))
+    assert isinstance(silent, Unusable)
+    assert silent.answers == ()
 
 
 @given(st.binary(max_size=200))

@@ -347,6 +347,14 @@ async def test_null_and_unknown_arguments_and_whole_floats_do_no_harm(client: Cl
     ]
 
 
+@pytest.mark.parametrize("offset", [10**6, 2**63, 10**30, 1e30])
+async def test_an_offset_past_the_end_is_an_empty_window_however_large(client: Client, offset: float) -> None:
+    with anyio.fail_after(SECONDS_MAX):
+        told = await ask(client, "read", workspace_id="look", path="keep.txt", offset=offset)
+        page = await ask(client, "find", workspace_id="look", offset=offset)
+    assert (told["content"], told["truncated"], page["paths"]) == ("", False, [])
+
+
 async def test_resources_tell_of_workspaces_operations_and_the_timeline(client: Client, root: Path, era: Era) -> None:
     async def read(uri: str) -> dict[str, Any]:
         content = json.loads((await client.read_resource(uri)).contents[0].text)  # type: ignore[union-attr]

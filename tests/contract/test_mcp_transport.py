@@ -1,6 +1,7 @@
 """The stdio transport: how it ends, what it protects, and that one call never harms another."""
 
 import signal
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from support.stdio_client import SECONDS_MAX, RawClient, raw_client, read_log, scripted_door
+from support.stdio_client import SECONDS_MAX, RawClient, environment, raw_client, read_log, scripted_door
 
 pytestmark = pytest.mark.anyio
 
@@ -183,6 +184,51 @@ async def test_a_result_of_many_megabytes_arrives_whole(server: RawClient) -> No
     with anyio.fail_after(SECONDS_MAX):
         found = await server.call("read", workspace_id="w", path="big:5000000")
     assert found["content"] == "x" * 5_000_000
+
+
+async def test_every_handshake_version_of_the_contract_is_negotiated(tmp_path: Path) -> None:
+    agreed: dict[str, str] = {}
+
+    async def connect(offered: str) -> None:
+        handshake = {"protocolVersion": offered, "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}}
+        async with raw_client(scripted_door(), tmp_path, initializes=False) as client:
+            answer = await client.ask("initialize", handshake)
+            told = await client.ask("tools/call", {"name": "read", "arguments": {"workspace_id": "w", "path": "x"}})
+        assert set(answer["result"]["capabilities"]) == {"tools", "resources"}
+        assert told["result"]["content"][0]["type"] == "text"
+        agreed[offered] = answer["result"]["protocolVersion"]
+
+    with anyio.fail_after(SECONDS_MAX):
+        async with anyio.create_task_group() as tasks:
+            for offered in ("2025-03-26", "2025-06-18", "2025-11-25", "2099-01-01"):
+                tasks.start_soon(connect, offered)
+    assert agreed == {
+        "2025-03-26": "2025-03-26", "2025-06-18": "2025-06-18", "2025-11-25": "2025-11-25", "2099-01-01": "2025-11-25",
+    }
+
+
+@pytest.mark.parametrize("is_one", [True, False], ids=["one for both ways", "one each way"])
+async def test_sockets_serve_as_well_as_pipes(tmp_path: Path, is_one: bool) -> None:
+    near, far = socket.socketpair()
+    other_near, other_far = (near, far) if is_one else socket.socketpair()
+    with near, far, other_near, other_far:
+        with (tmp_path / "server.log").open("ab") as log:
+            process = await anyio.open_process(
+                scripted_door(), env=environment(tmp_path), stdin=far, stdout=other_far, stderr=log
+            )
+        far.close()
+        other_far.close()
+        async with process:
+            with anyio.fail_after(SECONDS_MAX):
+                near.sendall(b'nonsense\n{"jsonrpc":"2.0","id":5,"method":"ping"}\n')
+                answers = b""
+                while answers.count(b"\n") < 2:
+                    await anyio.wait_readable(other_near)
+                    answers += other_near.recv(65536)
+                other_near.close()
+                assert await process.wait() == 0
+    assert b'"id":5' in answers
+    assert ("stopped " if is_one else "stopped output_closed") in read_log(tmp_path)
 
 
 async def test_input_from_a_plain_file_is_served_too(tmp_path: Path) -> None:

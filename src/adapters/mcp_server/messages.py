@@ -12,6 +12,7 @@ Source: JSON-RPC 2.0 section 4 and 5.1; MCP 2025-11-25, basic; contract A6.
 import json
 import re
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from mcp_types import (
@@ -124,7 +125,9 @@ def _salvage_id(line: bytes) -> float | str | None:
 
 def _answerable(identifier: Any) -> float | str | None:
     """Return an id by which a client can recognise its answer; JSON-RPC allows fractions, MCP doesn't."""
-    return identifier if isinstance(identifier, (int, float, str)) and not isinstance(identifier, bool) else None
+    if isinstance(identifier, bool) or not isinstance(identifier, (int, float, str)):
+        return None
+    return identifier if isinstance(identifier, str) or isfinite(identifier) else None
 
 
 def refuse_oversized(head: bytes, tail: bytes, *, size_bytes: int, bytes_max: int) -> Unusable:
