@@ -17,8 +17,9 @@ _SIGNS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "bad": ("✗", "re
 def doctor(settings: Settings, *, is_json: bool) -> int:
     """Check this machine, the workspaces and what is open.
 
-    Looks at Python, SQLite, the kernel, the directories for log and locks, and at what a dead server has left. For a workspace that may be written, a file is replaced in a temporary directory beneath its root. Exit codes: 0
-    nothing bad; 1 something is.
+    Looks at Python, SQLite, the kernel, the directories for log and locks, and at what a dead server has left. For a
+    workspace that may be written, a file is replaced in a temporary directory beneath its root. Exit codes: 0 nothing
+    bad; 1 something is.
     """
     from adapters.cli.checks import examine
 

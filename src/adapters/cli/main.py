@@ -6,6 +6,7 @@ Exit codes: 0 done; 1 refused, failed, or damage found; 2 wrong usage, or it can
 import os
 import sys
 from collections.abc import Mapping
+from io import TextIOWrapper
 from types import MappingProxyType
 
 import click
@@ -44,6 +45,9 @@ cli = click.version_option(package_name="codespace-es", prog_name="codespace-es"
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a locale without our signs is no reason to fail
     sys.exit(run(sys.argv[1:]))
 
 
