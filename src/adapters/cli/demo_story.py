@@ -42,7 +42,6 @@ _BOTH = """\
 *** End Patch
 """
 _SECONDS_MAX = 120
-_ASK_AGAIN_SECONDS = 0.5
 _KEY = "friendlier-greeting"
 _CRASH_KEY = "friendlier-everything"
 
@@ -182,7 +181,7 @@ async def _recover(stage: Stage) -> None:
     stage.chapter("Recover", "A new server takes over. It knows from the log what was meant, finds by the hashes on "
                              "disk how far it came, puts back what was changed, and says so.")
     async with stage.server() as client:
-        told = await _ask_until_known(stage, client)
+        told = await stage.call(client, "operation_status", operation_key=_CRASH_KEY)
         stage.answer(f"{told['status']}, {told['operation_id']}")
         stage.events()
         stage.check(told["status"] == "failed_rolled_back", "The truth is told: it failed, and was rolled back.")
@@ -194,16 +193,6 @@ async def _recover(stage: Stage) -> None:
                     "The same key again: the stored answer. A new attempt takes a new key.")
         stage.check(sorted(each.name for each in stage.project.iterdir()) == ["farewell.py", "greeting.py"],
                     "No temporary file is left behind.")
-
-
-async def _ask_until_known(stage: Stage, client: Client) -> Mapping[str, Any]:
-    """Return the status once it is established: the new server may be settling the operation at this very moment."""
-    while True:
-        told = await stage.call(client, "operation_status", operation_key=_CRASH_KEY)
-        if "finished_at" in told:
-            return told
-        stage.answer(f"{told['status']} so far")
-        await anyio.sleep(_ASK_AGAIN_SECONDS)
 
 
 def _verify(stage: Stage) -> None:
