@@ -1,5 +1,6 @@
 """The stdio transport: how it ends, what it protects, and that one call never harms another."""
 
+import json
 import signal
 import socket
 from collections.abc import AsyncIterator
@@ -231,14 +232,26 @@ async def test_sockets_serve_as_well_as_pipes(tmp_path: Path, is_one: bool) -> N
     assert ("stopped " if is_one else "stopped output_closed") in read_log(tmp_path)
 
 
-async def test_input_from_a_plain_file_is_served_too(tmp_path: Path) -> None:
-    (tmp_path / "requests").write_text(
-        '{"jsonrpc":"2.0","id":1,"method":"ping"}\nnonsense\n{"jsonrpc":"2.0","id":2,"method":"ping"}\n'
-    )
-    command = " ".join(["exec", *scripted_door(), "<requests", ">answers"])
+_PINGS = '{"jsonrpc":"2.0","id":1,"method":"ping"}\nnonsense\n{"jsonrpc":"2.0","id":2,"method":"ping"}\n'
+
+
+@pytest.mark.parametrize(("redirections", "reason"), [
+    ("<requests >answers", "eof"),
+    ("<requests >/dev/full", "output_closed"),
+    ("<&- >answers", "eof"),
+    ("<requests >&-", "eof"),
+    ("</dev/null >/dev/null", "eof"),
+])
+async def test_files_full_devices_and_closed_streams_are_served_to_an_end(
+    tmp_path: Path, redirections: str, reason: str
+) -> None:
+    (tmp_path / "requests").write_text(_PINGS)
+    command = " ".join(["exec", *scripted_door(), redirections])
     async with raw_client(["sh", "-c", command], tmp_path, initializes=False) as client:
         with anyio.fail_after(SECONDS_MAX):
             assert await client.exit_code() == 0
-    answers = (tmp_path / "answers").read_text()
-    assert answers.count("\n") == 3
-    assert '"code":-32700' in answers
+        assert f"stopped {reason}" in client.log
+        assert "Traceback" not in client.log
+    if redirections == "<requests >answers":
+        answers = [json.loads(line) for line in (tmp_path / "answers").read_text().splitlines()]
+        assert sorted(str(answer["id"]) for answer in answers) == ["1", "2", "None"]

@@ -5,6 +5,7 @@ import logging
 import os
 import socket
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,21 +21,28 @@ CHUNK_BYTES = 256 * limits.KIB
 def diverted_stdio() -> Iterator[tuple[int, int]]:
     """Yield private descriptors of stdin and stdout; meanwhile fd 0 reads the null device and fd 1 is stderr.
 
-    On leaving, both standard descriptors are as they were and the private ones are closed.
+    On leaving, both standard descriptors are as they were and the private ones are closed. A stream that was closed
+    when the process began is left alone, since its number belongs to something else by now; the null device stands for
+    it.
     """
-    input_fd = _private_copy(0)
-    output_fd = _private_copy(1)
+    has_input, has_output = sys.__stdin__ is not None, sys.__stdout__ is not None
+    input_fd = _private_copy(0) if has_input else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    output_fd = _private_copy(1) if has_output else os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     was_blocking = os.get_blocking(output_fd)
     try:
-        _divert(0, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
-        _divert(1, _stray_output())
+        if has_input:
+            _divert(0, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+        if has_output:
+            _divert(1, _stray_output())
         if is_pipe(output_fd):
             os.set_blocking(output_fd, False)
         yield input_fd, output_fd
     finally:
         os.set_blocking(output_fd, was_blocking)
-        os.dup2(input_fd, 0)
-        os.dup2(output_fd, 1)
+        if has_input:
+            os.dup2(input_fd, 0)
+        if has_output:
+            os.dup2(output_fd, 1)
         os.close(input_fd)
         os.close(output_fd)
 
@@ -78,25 +86,18 @@ def write_whole(fd: int, content: bytes) -> None:
 
 
 def _private_copy(fd: int) -> int:
-    """Return a duplicate above the standard range that no child inherits; the null device if `fd` isn't open."""
-    try:
-        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
-    except OSError:
-        null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-        copy = fcntl.fcntl(null, fcntl.F_DUPFD_CLOEXEC, 3)
-        os.close(null)
-        return copy
+    """Return a duplicate above the standard range that no child inherits."""
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
 
 
 def _stray_output() -> int:
-    try:
-        return os.dup(2)
-    except OSError:
+    """Return where prints and children write meanwhile: stderr, or nowhere if there is none."""
+    if sys.__stderr__ is None:
         return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    return os.dup(2)
 
 
 def _divert(fd: int, target: int) -> None:
     """Point `fd` at what `target` is open on; children inherit it there."""
-    if target != fd:
-        os.dup2(target, fd)
-        os.close(target)
+    os.dup2(target, fd)
+    os.close(target)

@@ -148,7 +148,8 @@ class WireOutput(_Closable):
             try:
                 while self._rest:
                     await self._write_some()
-            except (BrokenPipeError, ConnectionError) as error:
+            except OSError as error:
+                logger.warning("The output can't be written: %s", error)
                 self._rest.clear()
                 self._on_closed()
                 raise anyio.BrokenResourceError from error
