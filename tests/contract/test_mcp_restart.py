@@ -8,6 +8,11 @@ from typing import Any
 import anyio
 import pytest
 
+from adapters.clock_and_ids import RandomIds
+from adapters.locks.flock import lock_directory_of_user
+from adapters.locks.lease import FlockWorkspaceLeases
+from adapters.machine import machine_id
+from codespace_es.vocabulary.identifiers import workspace_key
 from support.stdio_client import SECONDS_MAX, RawClient, ask, connected, product, raw_client, read_log, refused
 
 pytestmark = pytest.mark.anyio
@@ -151,6 +156,34 @@ async def _wait_until_minted(client: RawClient) -> None:
         answer = await client.receive()
         if answer["id"] == "patch" or not answer["result"]["isError"]:
             return
+
+
+async def test_a_waiting_call_reports_progress_and_leaves_no_trace_when_it_is_cancelled(
+    tmp_path: Path, root: Path, command: list[str]
+) -> None:
+    locks = lock_directory_of_user()
+    key = workspace_key(machine_id(Path(locks), RandomIds()), str(root.resolve()))
+    with anyio.fail_after(SECONDS_MAX):
+        async with raw_client(command, tmp_path) as client:
+            lease = await FlockWorkspaceLeases(locks).acquire(key, refuse=_refuse_nothing, on_wait=_say_nothing)
+            await client.start_call(1, "apply_patch", {"progressToken": 9}, **_REQUEST)
+            progress = await client.receive()
+            await client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+            assert (await client.call("operation_status", operation_key="the-key"))["code"] == "OPERATION_NOT_FOUND"
+            lease.release()
+            assert (await client.call("operation_status", operation_key="the-key"))["code"] == "OPERATION_NOT_FOUND"
+            assert not (root / "once.txt").exists()
+            assert (await client.call("apply_patch", **_REQUEST))["replayed"] is False
+    assert progress["method"] == "notifications/progress"
+    assert progress["params"]["progressToken"] == 9
+
+
+async def _refuse_nothing() -> None:
+    return None
+
+
+async def _say_nothing(_seconds: float) -> None:
+    return None
 
 
 async def test_a_root_that_is_gone_fails_the_call_and_not_the_server(
