@@ -22,6 +22,10 @@ class NotStartedError(Exception):
         self.errno = errno
 
 
+class LimitReachedError(Exception):
+    """As many live at once as may, or as much input waits as may. Nothing was started, nothing was queued."""
+
+
 class RunnerLostError(Exception):
     """The link to the runner has fallen; `is_dispatched` tells whether a request may have reached it."""
 
@@ -148,7 +152,13 @@ class LiveProcess(Protocol):
     async def write(self, content: bytes, *, is_eof: bool) -> None:
         """Queue input, in order of the calls; return when it was taken by the pipe or terminal, or queued for it.
 
-        A child that never reads can't block anybody else. Raises InputClosedError, RunnerLostError.
+        A child that never reads can't block anybody else. `is_eof` closes a pipe behind the content; a terminal gets
+        its end-of-file character, and stays open. A long line reaches a terminal whole, in the pieces it can take.
+
+        Raises:
+            InputClosedError: there is no input, or it was closed, or the child is gone.
+            LimitReachedError: too much is queued already; nothing of this was.
+            RunnerLostError: the link has fallen.
         """
         ...
 
@@ -161,24 +171,27 @@ class LiveProcess(Protocol):
         ...
 
     async def wait(self) -> ProcessEnd:
-        """Return how it ended, when the whole tree is gone. Raises RunnerLostError."""
+        """Return how it ended, when the whole tree is gone and all it printed was taken. Raises RunnerLostError."""
         ...
 
 
 class Runner(Protocol):
     """Starts commands. At most the operator's number live at once; the slot is taken before anything is made."""
 
-    async def start(self, command: RunnerCommand, *, lease: Held) -> GatedChild:
+    async def start(self, command: RunnerCommand, *, lease: Held | None) -> GatedChild:
         """Fork a child and hold it at its gate. The runner holds a duplicate of `lease` until the tree is gone.
 
+        Cancelled, it makes sure that the child never runs.
+
         Raises:
+            LimitReachedError: the operator's number live; nothing was started.
             NotStartedError: nothing was started.
             RunnerLostError: the link has fallen.
         """
         ...
 
-    def sandbox(self) -> SandboxReport:
-        """Return what commands are confined by here. Cheap after the first call."""
+    async def sandbox(self) -> SandboxReport:
+        """Return what commands are confined by here. Cheap after the first call. Raises RunnerLostError."""
         ...
 
     async def on_loss(self, listener: Callable[[], Awaitable[None]]) -> None:

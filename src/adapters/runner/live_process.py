@@ -1,0 +1,182 @@
+"""A command that was let go, and the one that still waits at its gate: the port's two faces of a conversation."""
+
+import os
+
+import anyio
+from anyio.abc import TaskGroup
+
+from adapters.runner.conversation import AtGate, Conversation
+from adapters.runner.input_pump import InputPump
+from adapters.runner.output_pump import OutputPump
+from adapters.runner.output_window import OutputWindow
+from adapters.runner.spawner_link import SpawnerLink
+from codespace_es.ports.runner import (
+    InputClosedError,
+    NotTerminalError,
+    OutputChunk,
+    ProcessEnd,
+    RunnerCommand,
+    RunnerLostError,
+)
+
+_LAST_WORD_SECONDS_MAX = 10.0
+
+
+class GatedProcess:
+    """A child at its gate. Implements `GatedChild`."""
+
+    def __init__(
+        self, command: RunnerCommand, conversation: Conversation, window: OutputWindow, *, link: SpawnerLink,
+        tasks: TaskGroup,
+    ) -> None:
+        at_gate = conversation.at_gate
+        assert at_gate is not None, "the child has reported"
+        self._command = command
+        self._window = window
+        self._conversation = conversation
+        self._at_gate: AtGate | None = at_gate
+        self._link = link
+        self._tasks = tasks
+        self.pid = at_gate.pid
+        self.started_ticks = at_gate.started_ticks
+        self.boot_id = link.boot_id
+        self.pid_namespace = link.pid_namespace
+        self.sandbox = at_gate.sandbox
+
+    async def go(self) -> "SpawnedProcess":
+        """Let it run. Raises RunnerLostError; whether it ran is then open, unless that says it wasn't dispatched."""
+        at_gate, self._at_gate = self._at_gate, None
+        assert at_gate is not None, "a child is let go or abandoned, once"
+        conversation = self._conversation
+        process = SpawnedProcess(
+            conversation, at_gate, self._window, has_terminal=self._command.tty, link=self._link, tasks=self._tasks
+        )
+        self._tasks.start_soon(process.follow)
+        self._link.send({"kind": "go", "process_id": conversation.process_id})
+        await conversation.until(lambda: conversation.is_running or conversation.gone is not None)
+        return process
+
+    async def abandon(self) -> None:
+        """Make sure that it never runs, and is gone."""
+        at_gate, self._at_gate = self._at_gate, None
+        if at_gate is None:
+            return
+        close_streams(at_gate)
+        self._window.close()
+        with anyio.CancelScope(shield=True), anyio.move_on_after(_LAST_WORD_SECONDS_MAX):
+            try:
+                self._link.send({"kind": "abandon", "process_id": self._conversation.process_id})
+                await self._conversation.until(lambda: self._conversation.is_over)
+            except RunnerLostError:
+                return  # its gate is shut for good, which is what was asked for
+
+
+class SpawnedProcess:
+    """A child that was let go. Implements `LiveProcess`."""
+
+    def __init__(
+        self, conversation: Conversation, at_gate: AtGate, window: OutputWindow, *, has_terminal: bool,
+        link: SpawnerLink, tasks: TaskGroup,
+    ) -> None:
+        self._process_id = conversation.process_id
+        self._has_terminal = has_terminal
+        self._conversation = conversation
+        self._link = link
+        self._window = window
+        self._output = OutputPump(at_gate.output, window)
+        own_input = os.dup(at_gate.output) if has_terminal else at_gate.input
+        self._input = None if own_input is None else InputPump(own_input, tasks, is_terminal=has_terminal)
+
+    async def follow(self) -> None:
+        """Take its output until that ends. The runner's task; ends with the process."""
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._close_after_the_tree)
+                await self._output.run()
+        finally:
+            if self._input is not None:
+                self._input.close()
+
+    async def _close_after_the_tree(self) -> None:
+        while not self._conversation.is_over:
+            await self._conversation.changes.wait()
+        self._output.expect_end()
+        if self._input is not None:
+            self._input.close()  # who writes now shall hear of it
+
+    @property
+    def leader_status(self) -> int | None:
+        """The leader's wait status once it has exited; None while it runs, and if it was lost."""
+        return self._conversation.leader_status
+
+    async def read(self, cursor: int, *, wait_ms: int, bytes_max: int) -> OutputChunk:
+        """Return retained output from max(cursor, retained_from) on; wait up to `wait_ms` for the first new byte."""
+        with anyio.move_on_after(wait_ms / 1000):
+            while cursor >= self._window.total and not self._output.is_finished:
+                await self._output.changes.wait()
+        return self._chunk(*self._window.read(cursor, bytes_max))
+
+    def peek(self) -> OutputChunk:
+        """Return an empty chunk that tells where the output stands."""
+        return self._chunk(self._window.total, b"")
+
+    def _chunk(self, start: int, content: bytes) -> OutputChunk:
+        is_end = self._output.is_finished and start + len(content) >= self._window.total
+        return OutputChunk(start, content, is_end, self._window.retained_from, self._window.total)
+
+    async def write(self, content: bytes, *, is_eof: bool) -> None:
+        """Queue input, in order of the calls. Raises InputClosedError, LimitReachedError, RunnerLostError."""
+        self._require_link()
+        if self._input is None:
+            raise InputClosedError("The command was started without an input.")
+        self._input.write(content, is_eof=is_eof)
+
+    async def resize(self, rows: int, columns: int) -> None:
+        """Give the terminal another size. Nothing happens once it is gone."""
+        if not self._has_terminal:
+            raise NotTerminalError("The command has no terminal.")
+        self._require_link()
+        conversation = self._conversation
+        if conversation.gone is not None:
+            return
+        before = conversation.resizes
+        self._link.send({"kind": "resize", "process_id": self._process_id, "rows": rows, "columns": columns})
+        await conversation.until(lambda: conversation.resizes > before or conversation.gone is not None)
+
+    async def end(self, *, signal: int, grace_ms: int) -> None:
+        """Signal the tree, continue what is stopped, and kill what is left of it after `grace_ms`."""
+        self._require_link()
+        if self._conversation.gone is None:
+            self._link.send(
+                {"kind": "end", "process_id": self._process_id, "signal": signal, "grace_ms": grace_ms}
+            )
+
+    async def wait(self) -> ProcessEnd:
+        """Return how it ended, when the whole tree is gone and all it printed was taken."""
+        await self._conversation.until(lambda: self._conversation.gone is not None)
+        while not self._output.is_finished:
+            await self._output.changes.wait()
+        gone = self._conversation.gone
+        assert gone is not None, "that was waited for"
+        window = self._window
+        return ProcessEnd(
+            wait_status=gone.wait_status,
+            duration_ms=gone.duration_ms,
+            swept=gone.swept,
+            is_output_cut=self._output.is_cut,
+            output_bytes=window.total,
+            retained_from=window.retained_from,
+            tail=window.read(window.retained_from, window.total - window.retained_from)[1],
+            head=window.head if window.retained_from > 0 else b"",
+        )
+
+    def _require_link(self) -> None:
+        if self._conversation.is_lost:
+            raise RunnerLostError("The runner was lost; what it ran is ended.", is_dispatched=False)
+
+
+def close_streams(at_gate: AtGate) -> None:
+    """Close what a child at its gate would have been talked to through."""
+    os.close(at_gate.output)
+    if at_gate.input is not None:
+        os.close(at_gate.input)

@@ -1,0 +1,85 @@
+"""Takes a command's output as it comes, so that the command is never held up and the server never held by it."""
+
+import errno
+import os
+from typing import Final
+
+import anyio
+
+from adapters.runner.changes import Changes
+from adapters.runner.output_window import OutputWindow
+
+_READ_BYTES: Final = 64 * 1024
+_TURN_BYTES: Final = 1024 * 1024
+"""So much is read before everybody else gets a turn; about half a millisecond."""
+_TURN_READS: Final = 64
+"""The same for a terminal, which hands out at most 4 KiB a read."""
+_QUIET_SECONDS_MAX: Final = 0.5
+"""After the tree is gone, an output that is held open by a stranger and silent for so long is cut."""
+_REST_SECONDS_MAX: Final = 5.0
+
+
+class OutputPump:
+    """Moves bytes from a descriptor, which it owns, into a window until the output ends."""
+
+    def __init__(self, descriptor: int, window: OutputWindow) -> None:
+        os.set_blocking(descriptor, False)
+        self._descriptor = descriptor
+        self._window = window
+        self._is_tree_gone = anyio.Event()
+        self.changes = Changes()
+        self.is_finished = False
+        """Nothing will be added to the window any more."""
+        self.is_cut = False
+        """It was left although somebody could still write to it."""
+
+    def expect_end(self) -> None:
+        """Nobody is left that should write: take what is there, and don't wait long for the end."""
+        self._is_tree_gone.set()
+
+    async def run(self) -> None:
+        """Pump until the end."""
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._stop_after_the_tree, tasks.cancel_scope)
+                await self._pump()
+                tasks.cancel_scope.cancel()
+        finally:
+            os.close(self._descriptor)
+            self.is_finished = True
+            self.changes.notify()
+
+    async def _pump(self) -> None:
+        while await self._take_turn():
+            self.changes.notify()
+            await anyio.wait_readable(self._descriptor)
+
+    async def _stop_after_the_tree(self, scope: anyio.CancelScope) -> None:
+        await self._is_tree_gone.wait()
+        with anyio.move_on_after(_REST_SECONDS_MAX):
+            total = -1
+            while total != self._window.total:
+                total = self._window.total
+                await anyio.sleep(_QUIET_SECONDS_MAX)
+        self.is_cut = True
+        scope.cancel()
+
+    async def _take_turn(self) -> bool:
+        """Read what is there, but not too much at once; return whether more may come."""
+        taken = 0
+        for _ in range(_TURN_READS):
+            try:
+                content = os.read(self._descriptor, _READ_BYTES)
+            except BlockingIOError:
+                return True
+            except OSError as error:
+                if error.errno == errno.EIO:  # how a terminal says that nobody has it open any more
+                    return False
+                raise
+            if not content:
+                return False
+            self._window.append(content)
+            taken += len(content)
+            if taken >= _TURN_BYTES:
+                break
+        return True

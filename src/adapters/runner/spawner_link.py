@@ -1,0 +1,119 @@
+"""One life of a spawner, seen from the server: sends requests, and delivers what is said to whom it concerns."""
+
+import os
+from collections.abc import Callable
+
+import anyio
+from anyio.abc import TaskGroup
+
+from adapters.runner.changes import Changes
+from adapters.runner.conversation import Conversation
+from adapters.spawner.wire import Link, LinkClosedError, Message, WireError
+from codespace_es.ports.runner import RunnerLostError
+
+
+class SpawnerLink:
+    """The link, up until it has fallen, then down for ever."""
+
+    def __init__(self, link: Link, tasks: TaskGroup) -> None:
+        self._link = link
+        self._tasks = tasks
+        self._conversations: dict[str, Conversation] = {}
+        self._changes = Changes()
+        self._is_flushing = False
+        self._is_closing = False
+        self._sandbox: Message | None = None
+        self.is_up = True
+        self.boot_id = ""
+        self.pid_namespace = -1
+
+    async def run(self, on_fall: Callable[[], None]) -> None:
+        """Receive until the link falls; `on_fall` is called then, unless it was closed on purpose."""
+        try:
+            while True:
+                await anyio.wait_readable(self._link.fileno())
+                for message, descriptors in self._link.receive():
+                    self._deliver(message, descriptors)
+        except (LinkClosedError, WireError, anyio.ClosedResourceError):
+            pass  # however it fell: it is down
+        finally:
+            self._fall()
+            if not self._is_closing:
+                on_fall()
+
+    async def say_hello(self, descriptors: list[int]) -> None:
+        """Give the spawner what it shall hold, and return when it has introduced itself. Raises RunnerLostError."""
+        self.send({"kind": "hold"}, descriptors)
+        while self.pid_namespace < 0:
+            if not self.is_up:
+                raise RunnerLostError("The runner ended before it was ready.", is_dispatched=False)
+            await self._changes.wait()
+
+    async def probe(self) -> Message:
+        """Return what the spawner says that commands are confined by. Raises RunnerLostError."""
+        self.send({"kind": "probe"})
+        while self._sandbox is None:
+            if not self.is_up:
+                raise RunnerLostError("The runner was lost.", is_dispatched=True)
+            await self._changes.wait()
+        return self._sandbox
+
+    def begin(self, conversation: Conversation, request: Message, lease: int) -> None:
+        """Ask for a command to be started. Raises RunnerLostError, WireError: nothing was asked then."""
+        self.send({**request, "kind": "start", "process_id": conversation.process_id}, [lease])
+        self._conversations[conversation.process_id] = conversation
+
+    def send(self, message: Message, descriptors: list[int] | None = None) -> None:
+        """Send, or queue behind what is queued. Raises RunnerLostError, WireError when it is too long."""
+        if not self.is_up:
+            raise RunnerLostError("The runner was lost.", is_dispatched=False)
+        try:
+            self._link.send(message, descriptors or ())
+        except LinkClosedError as error:
+            raise RunnerLostError("The runner was lost.", is_dispatched=False) from error
+        if self._link.has_unsent and not self._is_flushing:
+            self._is_flushing = True
+            self._tasks.start_soon(self._flush)
+
+    def close(self) -> None:
+        """Take the link down on purpose: every tree ends. A second call does nothing."""
+        self._is_closing = True
+        self._fall()
+
+    def _deliver(self, message: Message, descriptors: list[int]) -> None:
+        match message["kind"]:
+            case "hello":
+                self.boot_id, self.pid_namespace = message["boot_id"], message["pid_namespace"]
+                self._changes.notify()
+            case "sandbox":
+                self._sandbox = message["sandbox"]
+                self._changes.notify()
+            case _:
+                conversation = self._conversations.get(message["process_id"])
+                if conversation is None:
+                    for descriptor in descriptors:
+                        os.close(descriptor)
+                    return
+                conversation.deliver(message, descriptors)
+                if conversation.is_over:
+                    del self._conversations[conversation.process_id]
+
+    async def _flush(self) -> None:
+        try:
+            while self._link.has_unsent:
+                await anyio.wait_writable(self._link.fileno())
+                self._link.flush()
+        except (LinkClosedError, anyio.ClosedResourceError):
+            return  # whoever receives finds out too, and tells
+        finally:
+            self._is_flushing = False
+
+    def _fall(self) -> None:
+        if self.is_up:
+            self.is_up = False
+            anyio.notify_closing(self._link.fileno())
+            self._link.close()
+            self._changes.notify()
+            for conversation in self._conversations.values():
+                conversation.lose()
+            self._conversations.clear()

@@ -1,0 +1,249 @@
+"""The reaper: a process between the spawner and one command at a time, which the command's tree can't escape.
+
+It is the subreaper of that command alone, so whatever is beneath it belongs to the command, however it daemonised. Its
+story, again and again: find the program, confine it, fork it at the gate, let it go, and wait until nobody is left
+beneath. It ends the tree when it is told to, a while after the leader has ended, and at once when the spawner is gone,
+and then itself too. It holds a duplicate of the workspace's lease and of the instance's lock, so both are held exactly
+as long as the tree lives, whoever else is killed. Source: decisions 1, 17, 19, 20; reliability.md section 4.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+
+from adapters.spawner import sandbox
+from adapters.spawner.executable import UnusableError, usable_program
+from adapters.spawner.gate import Gate, GateError, Program, fork_at_gate
+from adapters.spawner.tree import become_subreaper, descendants, kill_beneath, send_signal, started_ticks
+from adapters.spawner.waking import Waiter, reap_ended_children
+from adapters.spawner.wire import Link, LinkClosedError, WireError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from adapters.spawner.wire import Message
+
+AFTER_LEADER_SECONDS = 1.0
+"""What is left of a tree may live on for so long when its leader has ended."""
+EXECUTION_TAG = "CODESPACE_EXEC"
+"""Environment variable that holds the process id, in every process of the tree that doesn't remove it: for people."""
+_KILL_AGAIN_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25)
+_RACING_PASS = 2
+"""From this pass on they seem to fork while they are killed."""
+
+
+def reap_commands(control: Link) -> NoReturn:
+    """Be the reaper of one command after another. The process ends when the spawner closes `control` or is gone."""
+    become_subreaper()
+    waiter = Waiter()
+    while not waiter.is_end_requested:
+        waiter.wait([control.fileno()], (), None)
+        try:
+            messages = control.receive()
+        except (LinkClosedError, WireError):
+            break
+        for message, descriptors in messages:
+            if message["kind"] == "start":  # anything else came too late for the command before
+                _Execution(message, control, waiter).run(descriptors[0])
+        if control.fileno() < 0:
+            break
+    os._exit(0)
+
+
+class _Execution:
+    """One command and its tree."""
+
+    def __init__(self, request: Message, control: Link, waiter: Waiter) -> None:
+        self._request = request
+        self._process_id: str = request["process_id"]
+        self._control = control
+        self._waiter = waiter
+        self._gate: Gate | None = None
+        self._report: Message = {}
+        self._refusal: tuple[str, int | None] | None = None
+        self._has_children = False
+        self._leader_status: int | None = None
+        self._gone_at: float | None = None
+        self._duration_ms = 0
+        self._kill_at: float | None = None
+        self._kill_passes = 0
+        self._swept: set[tuple[int, int]] = set()
+
+    def run(self, lease: int) -> None:
+        """Do it all. `lease` is closed when the tree is empty, then the last word is said."""
+        self._start()
+        while self._has_children:
+            self._step()
+        if self._gate is not None:
+            self._gate.close()
+        os.close(lease)
+        self._say_final()
+
+    # Starting
+
+    def _start(self) -> None:
+        request = self._request
+        environment = {**request["environment"], EXECUTION_TAG: self._process_id}
+        try:
+            path = usable_program(request["argv"], environment, request["root"])
+            confinement = sandbox.confine(request)
+        except (UnusableError, sandbox.SandboxError) as error:
+            self._refusal = (str(error), error.errno)
+            return
+        self._report = confinement.report
+        program = Program(
+            path=confinement.argv_prefix[0] if confinement.argv_prefix else path,
+            argv=[*confinement.argv_prefix, *request["argv"]],
+            environment=environment,
+            root=request["root"],
+            enter=confinement.enter,
+            inherited=confinement.descriptors,
+            open_files_max=request["open_files_max"],
+        )
+        try:
+            self._gate = fork_at_gate(
+                program,
+                has_terminal=request["tty"],
+                has_input=request["stdin"] == "pipe",
+                rows=request["rows"],
+                columns=request["columns"],
+            )
+            self._has_children = True
+        except OSError as error:
+            self._refusal = (f"No process could be made: {error.strerror or error}.", error.errno)
+        finally:
+            for descriptor in confinement.descriptors:
+                os.close(descriptor)
+
+    # Watching
+
+    def _step(self) -> None:
+        assert self._gate is not None, "only what was forked is watched"
+        control = self._control.fileno()
+        readable = [] if control < 0 else [control]
+        if self._gate.report is not None:
+            readable.append(self._gate.report)
+        writable = [control] if self._control.has_unsent else []
+        seconds = None if self._kill_at is None else self._kill_at - time.monotonic()
+        ready = self._waiter.wait(readable, writable, seconds)
+        if self._gate.report in ready:
+            self._take_report(self._gate)
+        if control in ready:
+            self._converse(self._gate)
+        if self._waiter.is_end_requested:
+            self._end_now()
+        self._reap(self._gate)
+        if self._has_children and self._kill_at is not None and time.monotonic() >= self._kill_at:
+            self._kill()
+
+    def _take_report(self, gate: Gate) -> None:
+        try:
+            gate.take_report()
+            start = started_ticks(gate.pid)
+        except GateError as error:
+            self._refusal = (str(error), error.errno)
+            return
+        except OSError:
+            self._refusal = ("The child ended before it was set up.", None)
+            return
+        self._say("gated", gate.streams(), pid=gate.pid, started_ticks=start, sandbox=self._report)
+        gate.close_streams()
+
+    def _converse(self, gate: Gate) -> None:
+        try:
+            self._control.flush()
+            for message, _ in self._control.receive():
+                if message["process_id"] == self._process_id:
+                    self._obey(message, gate)
+        except (LinkClosedError, WireError):
+            self._control.close()
+            self._end_now()
+
+    def _obey(self, message: Message, gate: Gate) -> None:
+        match message["kind"]:
+            case "go":
+                self._gone_at = time.monotonic()
+                gate.go()
+                self._say("running")
+            case "abandon":
+                self._end_now()
+            case "resize":
+                gate.resize(message["rows"], message["columns"])
+                self._say("resized")
+            case "end":
+                self._end(message["signal"], message["grace_ms"] / 1000)
+
+    def _reap(self, gate: Gate) -> None:
+        ended, self._has_children = reap_ended_children()
+        for pid, status in ended:
+            if pid == gate.pid and self._leader_status is None:
+                self._leader_status = status
+                now = time.monotonic()
+                self._duration_ms = 0 if self._gone_at is None else round((now - self._gone_at) * 1000)
+                if self._has_children:
+                    self._kill_by(now + AFTER_LEADER_SECONDS)
+                    if self._refusal is None:
+                        self._say("leader_exited", wait_status=status)
+
+    # Ending
+
+    def _end(self, number: int, grace_seconds: float) -> None:
+        if number == signal.SIGKILL:
+            self._end_now()
+            return
+        members = descendants(os.getpid())
+        for member in members:
+            if send_signal(member, number):
+                self._count(member.pid, member.started_ticks)
+        for member in members:
+            send_signal(member, signal.SIGCONT)
+        self._kill_by(time.monotonic() + grace_seconds)
+
+    def _end_now(self) -> None:
+        if self._gate is not None:
+            self._gate.shut()
+        self._kill_by(time.monotonic())
+
+    def _kill_by(self, at: float) -> None:
+        if self._kill_passes == 0:
+            self._kill_at = at if self._kill_at is None else min(self._kill_at, at)
+
+    def _kill(self) -> None:
+        for member in kill_beneath(os.getpid(), is_racing=self._kill_passes >= _RACING_PASS):
+            self._count(member.pid, member.started_ticks)
+        self._kill_at = time.monotonic() + _KILL_AGAIN_SECONDS[min(self._kill_passes, len(_KILL_AGAIN_SECONDS) - 1)]
+        self._kill_passes += 1
+
+    def _count(self, pid: int, start: int) -> None:
+        if self._gate is not None and pid != self._gate.pid:
+            self._swept.add((pid, start))
+
+    # Telling
+
+    def _say(self, kind: str, descriptors: list[int] | None = None, **fields: object) -> None:
+        if self._control.fileno() < 0:
+            return
+        try:
+            self._control.send({"kind": kind, "process_id": self._process_id, **fields}, descriptors or ())
+        except LinkClosedError:
+            self._control.close()
+            self._end_now()
+
+    def _say_final(self) -> None:
+        if self._refusal is not None:
+            message, number = self._refusal
+            self._say("not_started", message=message, errno=number)
+        else:
+            self._say(
+                "ended", wait_status=self._leader_status, duration_ms=self._duration_ms, swept=len(self._swept)
+            )
+        while self._control.fileno() >= 0 and self._control.has_unsent:
+            self._waiter.wait((), [self._control.fileno()], None)
+            with contextlib.suppress(LinkClosedError):
+                self._control.flush()
+                continue
+            self._control.close()
