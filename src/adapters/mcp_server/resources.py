@@ -102,7 +102,7 @@ class Resources:
             is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
             code = INVALID_PARAMS if is_modern else _LEGACY_NOT_FOUND
             raise MCPError(code, f"Resource not found: {uri[:200]}", {"uri": uri[:200]})
-        return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_JSON, text=to_text(content))])
+        return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_JSON, text=to_text(content)[1])])
 
     async def _content(self, uri: str, caller: Caller) -> dict[str, Any] | None:
         if uri == _WORKSPACES:
@@ -128,7 +128,7 @@ class Resources:
         size_bytes = 0
         async for recorded in self._codespace.world.log.read_log(after=start, limit=_PAGE_EVENTS_MAX):
             event = _tell_event(recorded)
-            size_bytes += len(to_text(event))
+            size_bytes += len(to_text(event)[1])
             if events and size_bytes > _PAGE_BYTES_MAX:
                 break
             events.append(event)

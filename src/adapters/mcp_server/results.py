@@ -4,10 +4,11 @@ A file name that isn't UTF-8 must never end the server: half characters are show
 Source: contract B1.1, A2, A6.
 """
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Any
+
+from pydantic_core import PydanticSerializationError, to_json
 
 from codespace_es.vocabulary.answer import Answer, Notice
 from codespace_es.vocabulary.errors import CodespaceError
@@ -31,23 +32,22 @@ def tell_error(error: CodespaceError, notices: Sequence[Notice]) -> dict[str, An
 
 
 def _tell(wire: dict[str, Any], *, is_error: bool) -> dict[str, Any]:
-    text = to_text(wire)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        wire = _make_whole(wire)
-        text = to_text(wire)
+    whole, text = to_text(wire)
     return {
         "content": [{"type": "text", "text": text}],
-        "structuredContent": wire,
+        "structuredContent": whole,
         "isError": is_error,
         "resultType": "complete",
     }
 
 
-def to_text(value: Any) -> str:
-    """Return `value` as compact JSON, readable: letters of all scripts stand as themselves."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def to_text(value: Any) -> tuple[Any, str]:
+    """Return `value` without half characters, and as compact JSON; letters of all scripts stand as themselves."""
+    try:
+        return value, to_json(value).decode()
+    except PydanticSerializationError:
+        whole = _make_whole(value)
+        return whole, to_json(whole).decode()
 
 
 def _make_whole(value: Any) -> Any:
