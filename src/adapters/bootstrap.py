@@ -9,8 +9,9 @@ Leaving goes the same way back: no new settling, effects end, `instance.stopped`
 """
 
 import logging
+import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Literal
@@ -26,7 +27,11 @@ from adapters.locks.lease import FlockWorkspaceLeases
 from adapters.log.event_log import SqliteEventLog
 from adapters.machine import new_file_mode, this_process
 from adapters.patch_writer.writer import ExchangePatchWriter
+from adapters.runner.own_spawner import open_spawner_runner
+from adapters.runner.spawner_runner import SpawnerRunner
+from adapters.runner.uds_runner import open_uds_runner
 from adapters.settings.directories import make_private_directory
+from adapters.settings.input_key import input_key
 from adapters.settings.load import Settings
 from adapters.settings.problem import StartupError
 from codespace_es.aggregates.instance import InstanceStarted
@@ -38,13 +43,19 @@ from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.open_index import open_change
 from codespace_es.ports.effects import EffectRunner
 from codespace_es.ports.fault_points import FaultHook, no_faults
+from codespace_es.ports.live_processes import LiveProcesses
+from codespace_es.ports.locks import Held
 from codespace_es.ports.log import EventLog, InstanceClosedError, StoreUnavailableError, UnknownTopicError
+from codespace_es.ports.runner import Runner
 from codespace_es.ports.world import World
 from codespace_es.vocabulary.errors import CodespaceError
 from codespace_es.vocabulary.event import Caller, Channel
 from codespace_es.vocabulary.identifiers import InstanceId, RequestId
 
 Transport = Literal["stdio", "http", "cli"]
+
+_CHILD_DEFAULTS = {"LANG": "C.UTF-8", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
+"""What keeps programs from waiting for somebody at a terminal. Source: contract A5."""
 
 _SETTLING_SECONDS_MAX = 60.0
 """How long the settling at start waits for busy workspaces; whoever has their leases settles them."""
@@ -90,8 +101,10 @@ async def open_codespace(
             instance_id = InstanceId(f"inst-{RandomIds().uuid()}")
             async with (
                 _log(settings, instance_id, faults, end) as log,
+                _own_lock(instance_id) as lock,
+                _runner(settings, lock) as runner,
                 open_effects() as effects,
-                _alive(_world(settings, instance_id, log, effects, faults), settings, transport) as opened,
+                _alive(settings, transport, _Made(instance_id, log, runner, effects, faults)) as opened,
             ):
                 is_alive = True
                 yield opened
@@ -118,39 +131,74 @@ def _log(
     )
 
 
-def _world(
-    settings: Settings, instance_id: InstanceId, log: EventLog, effects: EffectRunner, faults: FaultHook
-) -> World:
+@asynccontextmanager
+async def _own_lock(instance_id: InstanceId) -> AsyncIterator[Held]:
+    """Hold this instance's lock: as long as it is held, here or by the runner, this instance lives."""
+    lock = FlockInstanceLocks(lock_directory_of_user()).take_own(instance_id)
+    try:
+        yield lock
+    finally:
+        lock.release()
+
+
+def _runner(settings: Settings, lock: Held) -> AbstractAsyncContextManager[SpawnerRunner]:
+    """Return a runner of this server's own, or one that was started elsewhere."""
+    if settings.runner_socket is None:
+        return open_spawner_runner(instance_lock=lock, processes_max=settings.max_processes)
+    return open_uds_runner(settings.runner_socket, instance_lock=lock, processes_max=settings.max_processes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What the way to life has made so far."""
+
+    instance_id: InstanceId
+    log: EventLog
+    runner: Runner
+    effects: EffectRunner
+    faults: FaultHook
+
+
+def _world(settings: Settings, made: _Made) -> World:
     locks = lock_directory_of_user()
     return World(
-        instance_id=instance_id,
+        instance_id=made.instance_id,
         machine_id=settings.machine_id,
         new_file_mode=new_file_mode(),
+        child_environment={"PATH": settings.command_path, **_CHILD_DEFAULTS},
+        private_paths=settings.private_paths,
+        input_key=secrets.token_bytes(32) if settings.log_path is None else input_key(settings.data_directory),
         workspaces=settings.workspaces,
-        log=log,
+        log=made.log,
         files=DirectoryFilesByRoot(),
-        patch_writer=ExchangePatchWriter(faults),
+        patch_writer=ExchangePatchWriter(made.faults),
         instance_locks=FlockInstanceLocks(locks),
         leases=FlockWorkspaceLeases(locks),
-        effects=effects,
+        runner=made.runner,
+        live=LiveProcesses(),
+        effects=made.effects,
         clock=SystemClock(),
         ids=RandomIds(),
-        faults=faults,
+        faults=made.faults,
     )
 
 
 @asynccontextmanager
-async def _alive(world: World, settings: Settings, transport: Transport) -> AsyncIterator[OpenCodespace]:
-    """Hold the instance's lock and record its life; settle what the dead left beside it."""
+async def _alive(settings: Settings, transport: Transport, made: _Made) -> AsyncIterator[OpenCodespace]:
+    """Record the instance's life; settle what the dead left beside it."""
+    world = _world(settings, made)
     async with living(world, _started(settings, transport), _first_caller(world, transport)) as life:
         tasks: TaskGroup
         async with anyio.create_task_group() as tasks:
             if transport != "cli":  # a command line settles what it depends on, and nothing else
                 tasks.start_soon(_settle, world)
+            codespace = Codespace(world)
             try:
-                yield OpenCodespace(Codespace(world), life, world)
+                yield OpenCodespace(codespace, life, world)
             finally:
                 tasks.cancel_scope.cancel()
+                with anyio.CancelScope(shield=True):
+                    await codespace.close(quiet_caller(world))
 
 
 def _started(settings: Settings, transport: Transport) -> InstanceStarted:

@@ -15,7 +15,7 @@ from codespace_es.vocabulary import limits
 from codespace_es.vocabulary.answer import Notice
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller, Digest
-from codespace_es.vocabulary.identifiers import StreamId, claim_stream
+from codespace_es.vocabulary.identifiers import InstanceId, StreamId, claim_stream
 from codespace_es.vocabulary.patch_result import PatchResult
 from codespace_es.vocabulary.workspace import Workspace
 
@@ -126,13 +126,24 @@ async def take_lease(world: World, workspace: Workspace, caller: Caller) -> Held
     """
 
     async def refuse_if_process_lives() -> CodespaceError | None:
-        live = await world.log.open_items(kind="process", workspace_key=workspace.key)
-        if not live:
+        if workspace.live_process == "shared":
             return None
-        return CodespaceError(
-            ErrorCode.WORKSPACE_BUSY,
-            f"A process lives in workspace {workspace.workspace_id!r}.",
-            detail={"process_id": live[0].stream_id},
-        )
+        for item in await world.log.open_items(kind="process", workspace_key=workspace.key):
+            if item.instance_id == world.instance_id or _lives(world, item.instance_id):
+                return CodespaceError(
+                    ErrorCode.WORKSPACE_BUSY,
+                    f"{item.stream_id} lives in workspace {workspace.workspace_id!r}.",
+                    detail={"process_id": item.stream_id},
+                )
+        return None
 
     return await world.leases.acquire(workspace.key, refuse=refuse_if_process_lives, on_wait=caller.report_wait)
+
+
+def _lives(world: World, instance_id: InstanceId) -> bool:
+    """Return whether an instance lives. What a dead one has left open is settled once the lease is in hand."""
+    proof_of_death = world.instance_locks.try_take(instance_id)
+    if proof_of_death is None:
+        return True
+    proof_of_death.release()
+    return False

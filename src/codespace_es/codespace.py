@@ -8,6 +8,17 @@ id, here and nowhere else.
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from codespace_es.command_handlers.driving import (
+    ResizeTerminal,
+    TerminateProcess,
+    WriteInput,
+    end_all,
+    resize_terminal,
+    terminate_process,
+    write_input,
+)
+from codespace_es.command_handlers.executing import ExecCommand, exec_command
+from codespace_es.command_handlers.observing import AskProcess, ReadProcess, ask_process, read_process
 from codespace_es.command_handlers.patching import ApplyPatch, apply_patch
 from codespace_es.command_handlers.reading import (
     DescribeWorkspace,
@@ -37,6 +48,12 @@ HANDLERS: Mapping[type[Command], Handler] = {
     ApplyPatch: apply_patch,
     ReportOperation: report_operation,
     RevertOperation: revert_operation,
+    ExecCommand: exec_command,
+    AskProcess: ask_process,
+    ReadProcess: read_process,
+    WriteInput: write_input,
+    ResizeTerminal: resize_terminal,
+    TerminateProcess: terminate_process,
 }
 
 
@@ -61,3 +78,8 @@ class Codespace:
             return await HANDLERS[type(command)](self._world, command, caller)
         except (StoreUnavailableError, UnknownTopicError, InstanceClosedError) as error:
             raise CodespaceError(ErrorCode.STORE_UNAVAILABLE, f"The event log is unavailable: {error}") from error
+
+    async def close(self, caller: Caller) -> None:
+        """End every command that lives here, and wait until every effect that has begun is over."""
+        await end_all(self._world, caller)
+        await self._world.effects.wait_until_idle()

@@ -11,6 +11,14 @@ from codespace_es.aggregates.instance import (
     InstanceStopped,
 )
 from codespace_es.aggregates.operation import OperationFinished, OperationMinted, OperationReverted
+from codespace_es.aggregates.process import (
+    ProcessEndRequested,
+    ProcessExited,
+    ProcessInputSent,
+    ProcessNotStarted,
+    ProcessResized,
+    ProcessSpawned,
+)
 from codespace_es.aggregates.store import StoreBodiesRemoved, StoreCopied, StoreCreated
 from codespace_es.aggregates.workspace import WorkspaceBound
 from codespace_es.ports.log import Catalogue
@@ -30,6 +38,12 @@ _EVENTS: tuple[type[Event], ...] = (
     OperationMinted,
     OperationFinished,
     OperationReverted,
+    ProcessSpawned,
+    ProcessNotStarted,
+    ProcessInputSent,
+    ProcessResized,
+    ProcessEndRequested,
+    ProcessExited,
 )
 
 CATALOGUE: Catalogue = {event.TOPIC: event for event in _EVENTS}

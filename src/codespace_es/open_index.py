@@ -6,6 +6,7 @@ lists cost the same at ten events and at ten million. Source: event catalogue, s
 
 from codespace_es.aggregates.instance import InstanceRecovered, InstanceStarted, InstanceStopped
 from codespace_es.aggregates.operation import OperationFinished, OperationMinted
+from codespace_es.aggregates.process import ProcessExited, ProcessSpawned
 from codespace_es.ports.log import OpenChange
 from codespace_es.vocabulary.event import Event
 from codespace_es.vocabulary.identifiers import StreamId
@@ -18,9 +19,11 @@ def open_change(stream_id: StreamId, event: Event) -> OpenChange | None:  # noqa
     match event:
         case OperationMinted():
             return OpenChange(opens=(("operation", event.workspace_key),))
+        case ProcessSpawned():
+            return OpenChange(opens=(("process", event.request.workspace_key),))
         case InstanceStarted():
             return OpenChange(opens=(("instance", None),))
-        case OperationFinished() | InstanceStopped() | InstanceRecovered():
+        case OperationFinished() | ProcessExited() | InstanceStopped() | InstanceRecovered():
             return _CLOSES
         case _:
             return None

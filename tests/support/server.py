@@ -4,11 +4,15 @@ A death is played by raising `Death` at a fault point: the stack unwinds, the lo
 and nothing more is appended. What a second server then finds is what it would find after `kill -9`.
 """
 
+import asyncio
+import os
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
+
+import anyio
+from anyio.abc import TaskGroup
 
 from adapters.clock_and_ids import RandomIds, SystemClock
 from adapters.files.workspace_files import DirectoryFilesByRoot
@@ -16,6 +20,7 @@ from adapters.locks.instance_lock import FlockInstanceLocks
 from adapters.locks.lease import FlockWorkspaceLeases
 from adapters.log.event_log import SqliteEventLog
 from adapters.patch_writer.writer import ExchangePatchWriter
+from adapters.runner.own_spawner import open_spawner_runner
 from codespace_es.aggregates.instance import InstanceStarted
 from codespace_es.codespace import Codespace
 from codespace_es.command_handlers.instance_life import InstanceLife
@@ -23,7 +28,9 @@ from codespace_es.command_handlers.settling import settle_at_start
 from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.open_index import open_change
 from codespace_es.ports.fault_points import FaultHook, FaultPoint, no_faults
+from codespace_es.ports.live_processes import LiveProcesses
 from codespace_es.ports.locks import Held
+from codespace_es.ports.log import StoreUnavailableError
 from codespace_es.ports.world import World
 from codespace_es.vocabulary.answer import Answer, Command
 from codespace_es.vocabulary.event import Caller
@@ -59,10 +66,12 @@ class ServerDied(Exception):  # noqa: N818 - what a client sees of a death: no a
 
 
 class _MortalEffects:
-    """Runs effects at once; a death in one is the death of the server."""
+    """Runs effects at once; a death in one is the death of the server. What is only started gets a task."""
 
     def __init__(self, server: "Server") -> None:
         self._server = server
+        self.tasks: TaskGroup | None = None
+        self._running = 0
 
     async def run(self, story: Callable[[], Awaitable[Result]]) -> Result:
         try:
@@ -70,6 +79,33 @@ class _MortalEffects:
         except Death as death:
             self._server.is_dead = True
             raise ServerDied from death
+
+    def start(self, story: Callable[[], Awaitable[None]]) -> None:
+        assert self.tasks is not None
+        self._running += 1
+        self.tasks.start_soon(self._follow, story)
+
+    async def _follow(self, story: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await story()
+        except (Death, StoreUnavailableError):
+            self._server.is_dead = True
+        finally:
+            self._running -= 1
+
+    async def wait_until_idle(self) -> None:
+        while self._running:
+            await anyio.sleep(0.005)
+
+
+class _LateRunner:
+    """The runner, made when the server starts."""
+
+    def __init__(self) -> None:
+        self.real: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
 
 
 class Server:
@@ -83,6 +119,7 @@ class Server:
         self.hook = faults
         self.protected_paths = protected_paths
         self._settles_at_start = settles_at_start
+        self._runner = _LateRunner()
         ids, clock = RandomIds(), SystemClock()
         instance_id = InstanceId(f"inst-{ids.uuid()}")
         (scratch / "data").mkdir(mode=0o700, exist_ok=True)
@@ -103,16 +140,23 @@ class Server:
             patch_writer=ExchangePatchWriter(self._reach),
             instance_locks=FlockInstanceLocks(str(locks)),
             leases=FlockWorkspaceLeases(str(locks)),
+            child_environment={"PATH": os.environ["PATH"], "LANG": "C.UTF-8"},
+            private_paths=(str(scratch / "data"), str(locks)),
+            input_key=bytes(32),
+            runner=self._runner,
+            live=LiveProcesses(),
             effects=_MortalEffects(self),
             clock=clock,
             ids=ids,
             faults=self._reach,
         )
+        self._effects = self.world.effects
         self.codespace = Codespace(self.world)
         self._caller = Caller("mcp", RequestId(f"req-{ids.uuid()}"), "tests/1")
         self._life = InstanceLife(self.world, self._caller)
         self._lock: Held | None = None
-        self._stack = AsyncExitStack()
+        self._closing = asyncio.Event()
+        self._keeper: asyncio.Task[None] | None = None
 
     def _reach(self, point: FaultPoint) -> None:
         self.hook(point)
@@ -120,11 +164,25 @@ class Server:
     async def start(self) -> Self:
         """Take the lock, open the log, say so, settle."""
         self._lock = self.world.instance_locks.take_own(self.world.instance_id)
-        await self._stack.enter_async_context(self.log)
+        ready = asyncio.Event()
+        self._keeper = asyncio.get_running_loop().create_task(self._keep(ready))
+        await asyncio.wait({self._keeper, asyncio.ensure_future(ready.wait())}, return_when=asyncio.FIRST_COMPLETED)
+        if self._keeper.done():
+            await self._keeper
         await self._life.start(_STARTED)
         if self._settles_at_start:
             await self.settle()
         return self
+
+    async def _keep(self, ready: asyncio.Event) -> None:
+        """Hold log, runner and effects open, in one task from begin to end, whichever task starts and stops us."""
+        assert self._lock is not None
+        async with self.log, open_spawner_runner(instance_lock=self._lock, processes_max=8) as runner:
+            self._runner.real = runner
+            async with anyio.create_task_group() as self._effects.tasks:
+                ready.set()
+                await self._closing.wait()
+                self._effects.tasks.cancel_scope.cancel()
 
     async def settle(self) -> None:
         """Close what the dead have left."""
@@ -141,6 +199,7 @@ class Server:
 
     async def stop(self) -> None:
         """End in good order."""
+        await self.codespace.close(self._caller)
         await self._life.stop()
         await self.die()
 
@@ -150,7 +209,9 @@ class Server:
         self.hook = no_faults
         self._life.close_record()
         self._life._receive.close()
-        await self._stack.aclose()
+        self._closing.set()
+        if self._keeper is not None:
+            await self._keeper
         if self._lock is not None:
             self._lock.release()
 

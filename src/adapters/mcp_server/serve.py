@@ -9,7 +9,7 @@ from adapters.mcp_server.server import build_server
 from adapters.mcp_server.stdio_pipe import StopReason, Wire, open_stdio
 from codespace_es.aggregates.instance import InstanceStopped
 from codespace_es.codespace import Codespace
-from codespace_es.command_handlers.instance_life import InstanceLife
+from codespace_es.command_handlers.instance_life import InstanceLife, quiet_caller
 
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -31,7 +31,7 @@ async def serve_stdio(codespace: Codespace, life: InstanceLife) -> StopReason:
             tasks.start_soon(_end_at_last, wire, tasks.cancel_scope)
             await server.run(wire.input, wire.output, server.create_initialization_options())
             with anyio.CancelScope(shield=True):
-                await codespace.world.effects.wait_until_idle()
+                await codespace.close(quiet_caller(codespace.world))
             tasks.cancel_scope.cancel()
     _ignore_later_signals()
     reason = wire.reason or "eof"

@@ -23,7 +23,7 @@ class InputPump:
         self._tasks = tasks
         self._is_terminal = is_terminal
         self._queue = InputQueue()
-        self._is_waiting = False
+        self._waiting: anyio.CancelScope | None = None
         self._is_closed = False
         self._is_end_queued = False
 
@@ -43,31 +43,34 @@ class InputPump:
             )
         self._queue.put(content, is_eof=is_eof)
         self._is_end_queued = is_eof and not self._is_terminal
-        if self._is_waiting:
+        if self._waiting is not None:
             return
         if not self._write_some():
             raise InputClosedError("The command has closed its input.")
         if not self._queue.is_empty:
-            self._is_waiting = True
-            self._tasks.start_soon(self._write_rest)
+            self._waiting = anyio.CancelScope()
+            self._tasks.start_soon(self._write_rest, self._waiting)
 
     def close(self) -> None:
         """Close the input and drop what waits. A second call does nothing."""
         if not self._is_closed:
             self._is_closed = True
             self._queue.clear()
-            anyio.notify_closing(self._descriptor)
-            os.close(self._descriptor)
+            if self._waiting is None:
+                os.close(self._descriptor)
+            else:  # whoever waits for it closes it: its number may be another's in the same moment
+                self._waiting.cancel()
 
-    async def _write_rest(self) -> None:
+    async def _write_rest(self, scope: anyio.CancelScope) -> None:
         try:
-            while not self._queue.is_empty and not self._is_closed:
-                await anyio.wait_writable(self._descriptor)
-                self._write_some()
-        except anyio.ClosedResourceError:
-            return
+            with scope:
+                while not self._queue.is_empty:
+                    await anyio.wait_writable(self._descriptor)
+                    self._write_some()
         finally:
-            self._is_waiting = False
+            self._waiting = None
+            if self._is_closed:
+                os.close(self._descriptor)
 
     def _write_some(self) -> bool:
         """Write until the other side takes no more, or everybody else should get a turn.

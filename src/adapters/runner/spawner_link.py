@@ -20,6 +20,7 @@ class SpawnerLink:
         self._tasks = tasks
         self._conversations: dict[str, Conversation] = {}
         self._changes = Changes()
+        self._is_receiving = True
         self._is_flushing = False
         self._is_closing = False
         self._sandbox: Message | None = None
@@ -34,10 +35,12 @@ class SpawnerLink:
                 await anyio.wait_readable(self._link.fileno())
                 for message, descriptors in self._link.receive():
                     self._deliver(message, descriptors)
-        except (LinkClosedError, WireError, anyio.ClosedResourceError):
+        except (LinkClosedError, WireError):
             pass  # however it fell: it is down
         finally:
             self._fall()
+            self._is_receiving = False
+            self._close_if_unused()
             if not self._is_closing:
                 on_fall()
 
@@ -58,9 +61,17 @@ class SpawnerLink:
             await self._changes.wait()
         return self._sandbox
 
-    def begin(self, conversation: Conversation, request: Message, lease: int) -> None:
-        """Ask for a command to be started. Raises RunnerLostError, WireError: nothing was asked then."""
-        self.send({**request, "kind": "start", "process_id": conversation.process_id}, [lease])
+    def begin(self, conversation: Conversation, request: Message, lease: int | None) -> None:
+        """Ask for a command to be started; without a lease its tree holds nothing.
+
+        Raises RunnerLostError, WireError: nothing was asked then.
+        """
+        held = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) if lease is None else lease
+        try:
+            self.send({**request, "kind": "start", "process_id": conversation.process_id}, [held])
+        finally:
+            if lease is None:
+                os.close(held)
         self._conversations[conversation.process_id] = conversation
 
     def send(self, message: Message, descriptors: list[int] | None = None) -> None:
@@ -103,16 +114,21 @@ class SpawnerLink:
             while self._link.has_unsent:
                 await anyio.wait_writable(self._link.fileno())
                 self._link.flush()
-        except (LinkClosedError, anyio.ClosedResourceError):
+        except LinkClosedError:
             return  # whoever receives finds out too, and tells
         finally:
             self._is_flushing = False
+            self._close_if_unused()
+
+    def _close_if_unused(self) -> None:
+        """Close the socket once nobody waits for it: its number may be another's in the same moment."""
+        if not self.is_up and not self._is_receiving and not self._is_flushing:
+            self._link.close()
 
     def _fall(self) -> None:
         if self.is_up:
             self.is_up = False
-            anyio.notify_closing(self._link.fileno())
-            self._link.close()
+            self._link.shut_down()
             self._changes.notify()
             for conversation in self._conversations.values():
                 conversation.lose()

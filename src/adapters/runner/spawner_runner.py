@@ -57,7 +57,7 @@ class SpawnerRunner:
         self._listeners: list[Callable[[], Awaitable[None]]] = []
         self._sandbox: SandboxReport | None = None
 
-    async def start(self, command: RunnerCommand, *, lease: Held) -> GatedProcess:
+    async def start(self, command: RunnerCommand, *, lease: Held | None) -> GatedProcess:
         """Fork a child and hold it at its gate.
 
         Raises:
@@ -76,7 +76,7 @@ class SpawnerRunner:
         try:
             window = _window(command)
             link = await self._linked()
-            link.begin(conversation, _request(command), lease.fileno())
+            link.begin(conversation, _request(command), None if lease is None else lease.fileno())
         except WireError as error:
             self._live.discard(process_id)
             raise NotStartedError(f"The command is too long: {error}.", E2BIG) from error

@@ -10,7 +10,7 @@ from typing import Any
 
 from adapters.settings.directories import LOG_FILE_NAME, default_data_directory
 from adapters.settings.file import not_supported, read_settings_file
-from adapters.settings.model import LATER_KEYS, LATER_WORKSPACE_KEYS, FileSettings, Later, WorkspaceTable
+from adapters.settings.model import FileSettings, Later, WorkspaceTable
 from adapters.settings.problem import StartupError
 from adapters.settings.workspaces import parse_short_form, resolve_workspaces
 from codespace_es.vocabulary.event import Digest
@@ -20,14 +20,12 @@ NO_WORKSPACE = (
     "No workspace is configured. Say which directory to serve: codespace-es serve --workspace demo=/path/to/project"
 )
 
+DEFAULT_COMMAND_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
+
 _LATER_VARIABLES: Mapping[str, Later] = MappingProxyType({
     "CODESPACE_STORE": Later(("sqlite",), "another store than SQLite"),
     "CODESPACE_HTTP_TOKEN": Later((), "serving over HTTP"),
     "CODESPACE_OPERATOR_TOKEN": Later((), "serving over HTTP"),
-    "CODESPACE_PROCESS_TIMEOUT_SECS": Later(("0", "30"), LATER_WORKSPACE_KEYS["process_timeout_seconds"].feature),
-    "CODESPACE_MAX_PROCESSES": Later(("8",), LATER_KEYS["max_processes"].feature),
-    "CODESPACE_RUNNER": Later(("in-process",), LATER_KEYS["max_processes"].feature),
-    "CODESPACE_RUNNER_SOCKET": Later((), LATER_KEYS["max_processes"].feature),
 })
 
 
@@ -55,11 +53,18 @@ class Settings:
     workspaces: Mapping[str, Workspace]
     """By name, in the operator's order."""
     configuration_path: Path | None = None
+    max_processes: int = 8
+    runner_socket: str | None = None
+    """Where a runner that was started elsewhere listens; None: the server has its own."""
+    command_path: str = DEFAULT_COMMAND_PATH
+    """`PATH` of commands: the server's own."""
+    private_paths: tuple[str, ...] = ()
+    """Directories that commands must not see."""
 
     @property
     def digest(self) -> Digest:
         """Names these settings in the log; they hold no secret."""
-        policy = "\n".join(each.model_dump_json() for each in self.workspaces.values())
+        policy = "\n".join(each.model_dump_json(exclude={"env"}) for each in self.workspaces.values())
         return "sha256:" + hashlib.sha256(f"{self.log_path}\n{policy}".encode(errors="backslashreplace")).hexdigest()
 
 
@@ -86,13 +91,20 @@ def load_settings(
     private = [data_directory, lock_directory, *(path for path in (log_path, configuration_path) if path)]
     if log_path is not None:
         private += [log_path.with_name(log_path.name + ending) for ending in ("-wal", "-shm")]
-    workspaces = resolve_workspaces(_tables(flags, written), machine_id=machine_id(), private_paths=private)
+    workspaces = resolve_workspaces(
+        _tables(flags, written, timeout_seconds=_whole_number(environment, "CODESPACE_PROCESS_TIMEOUT_SECS", 0)),
+        machine_id=machine_id(), private_paths=private, environment=environment,
+    )
     return Settings(
         data_directory=data_directory,
         log_path=log_path,
         machine_id=machine_id(),
         workspaces=MappingProxyType(workspaces),
         configuration_path=configuration_path,
+        max_processes=_whole_number(environment, "CODESPACE_MAX_PROCESSES", 1) or written.max_processes,
+        runner_socket=_runner_socket(environment),
+        command_path=environment.get("PATH") or DEFAULT_COMMAND_PATH,
+        private_paths=tuple(str(path) for path in (data_directory, lock_directory) if log_path is not None),
     )
 
 
@@ -108,6 +120,27 @@ def _refuse_later_variables(environment: Mapping[str, str]) -> None:
         value = environment.get(name, "").strip()
         if value and value not in later.allowed:
             raise StartupError(not_supported(f"The environment variable {name}", later))
+
+
+def _whole_number(environment: Mapping[str, str], name: str, least: int) -> int | None:
+    """Return a number of the environment, None if it says nothing. Raises StartupError for an unusable one."""
+    text = environment.get(name, "").strip()
+    if not text:
+        return None
+    if not text.isascii() or not text.isdigit() or int(text) < least:
+        raise StartupError(f"The environment variable {name} is {text!r}; it has to be a whole number from {least}.")
+    return int(text)
+
+
+def _runner_socket(environment: Mapping[str, str]) -> str | None:
+    """Return the socket of a runner started elsewhere. Raises StartupError where only half of it is said."""
+    kind = environment.get("CODESPACE_RUNNER", "").strip() or "in-process"
+    path = environment.get("CODESPACE_RUNNER_SOCKET", "").strip()
+    if kind not in ("in-process", "uds"):
+        raise StartupError(f"The environment variable CODESPACE_RUNNER is {kind!r}; it can be in-process or uds.")
+    if kind == "uds" and not path:
+        raise StartupError("CODESPACE_RUNNER=uds needs CODESPACE_RUNNER_SOCKET, the path that the runner listens on.")
+    return path if kind == "uds" else None
 
 
 def _data_directory(flags: Flags, environment: Mapping[str, str], written: FileSettings) -> Path:
@@ -131,9 +164,13 @@ def _log_path(flags: Flags, environment: Mapping[str, str], data_directory: Path
     return data_directory / LOG_FILE_NAME
 
 
-def _tables(flags: Flags, written: FileSettings) -> dict[str, WorkspaceTable]:
-    """Return the workspaces by name, with defaults: the file's, then those of the command line, which win by name."""
-    defaults = _written_keys(written.defaults)
+def _tables(flags: Flags, written: FileSettings, *, timeout_seconds: int | None) -> dict[str, WorkspaceTable]:
+    """Return the workspaces by name, with defaults: the file's, then those of the command line, which win by name.
+
+    A time limit of the environment is a default too: what the file says of a workspace stands.
+    """
+    limit = {} if timeout_seconds is None else {"process_timeout_seconds": timeout_seconds}
+    defaults = {**_written_keys(written.defaults), **limit}
     tables = {
         name: WorkspaceTable.model_validate({**defaults, **_written_keys(table)})
         for name, table in written.workspaces.items()

@@ -89,28 +89,18 @@ class Later:
     feature: str
 
 
-_COMMANDS = "running commands"
 _APPROVALS = "approvals"
 _PREVIEWS = "pending previews"
 
 LATER_WORKSPACE_KEYS: Mapping[str, Later] = MappingProxyType({
-    "network": Later(("restricted",), _COMMANDS),
     "approvals": Later(("off",), _APPROVALS),
     "approval_ttl_seconds": Later((None,), _APPROVALS),
     "operator_unsafe": Later((False,), _APPROVALS),
-    "live_process": Later(("exclusive",), _COMMANDS),
-    "sandbox": Later(("auto", "off"), _COMMANDS),
-    "env": Later(({},), _COMMANDS),
-    "pass_env": Later(([],), _COMMANDS),
     "pending_bias": Later(("prefer",), _PREVIEWS),
-    "stdin_default": Later(("pipe",), _COMMANDS),
-    "output_retention_bytes": Later((262_144,), _COMMANDS),
-    "process_timeout_seconds": Later((30, 0), _COMMANDS),
 })
 
 LATER_KEYS: Mapping[str, Later] = MappingProxyType({
     "store": Later(("sqlite",), "another store than SQLite"),
-    "max_processes": Later((8,), _COMMANDS),
     "resolve_listing": Later(("always",), _PREVIEWS),
     "custom_tools": Later(([],), "custom tools"),
     "http": Later((None,), "serving over HTTP"),

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, get_args
 
 from wcmatch import glob
@@ -18,7 +19,10 @@ from codespace_es.vocabulary.workspace import Profile, Workspace
 
 _WORKSPACE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _PROFILES: tuple[str, ...] = get_args(Profile)
-_CARRIED = ("profile", "environment", "network", "approvals", "approval_ttl_seconds", "patch_matching", "pending_bias")
+_CARRIED = (
+    "profile", "environment", "network", "approvals", "approval_ttl_seconds", "patch_matching", "pending_bias",
+    "live_process", "sandbox", "stdin_default", "output_retention_bytes", "process_timeout_seconds",
+)
 """Keys that stand in the vocabulary's workspace as they are written."""
 
 
@@ -40,20 +44,25 @@ def parse_short_form(text: str) -> tuple[str, dict[str, str]]:
 
 
 def resolve_workspaces(
-    tables: Mapping[str, WorkspaceTable], *, machine_id: str, private_paths: Iterable[Path]
+    tables: Mapping[str, WorkspaceTable], *, machine_id: str, private_paths: Iterable[Path],
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Workspace]:
     """Return the workspaces by name, in the order of `tables`, whose `root`s are all given.
 
     Args:
         tables: By name, defaults already applied.
         machine_id: Part of every workspace's identity.
+        environment: The server's own, of which `pass_env` names what commands get.
         private_paths: What no patch may touch even if it lies inside a workspace: log, locks, configuration.
 
     Raises:
         StartupError: a name, root or glob is unusable, or one root lies inside another.
     """
     hidden = [Path(os.path.realpath(path)) for path in private_paths]
-    workspaces = {name: _resolve(name, table, machine_id, hidden) for name, table in tables.items()}
+    workspaces = {
+        name: _resolve(name, table, machine_id, hidden).model_copy(update={"env": _variables(name, table, environment)})
+        for name, table in tables.items()
+    }
     _refuse_nested(list(workspaces.values()))
     return workspaces
 
@@ -78,6 +87,15 @@ def _resolve(name: str, table: WorkspaceTable, machine_id: str, hidden: list[Pat
         protected_paths=(*table.protected_paths, *(f"/{path}" for path in inside)),
         **carried,
     )
+
+
+def _variables(name: str, table: WorkspaceTable, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that commands get: those passed on by name, then those written. Raises StartupError."""
+    for variable, value in table.env.items():
+        if not variable or "=" in variable or "\0" in variable + value:
+            raise StartupError(f"Workspace {name!r}: env {variable!r} can't be an environment variable.")
+    passed = {variable: environment[variable] for variable in table.pass_env if variable in environment}
+    return {**passed, **table.env}
 
 
 def _canonical_root(name: str, written: str) -> str:

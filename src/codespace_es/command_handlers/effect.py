@@ -44,6 +44,20 @@ class TaskGroupEffects:
         await outcome.is_known.wait()
         return outcome.tell()
 
+    def start(self, story: Callable[[], Awaitable[None]]) -> None:
+        """Start `story` and don't wait for it. See the port."""
+        is_over = anyio.Event()
+        self._running.add(is_over)
+        self._tasks.start_soon(self._run_shielded, story, is_over)
+
+    async def _run_shielded(self, story: Callable[[], Awaitable[None]], is_over: anyio.Event) -> None:
+        with anyio.CancelScope(shield=True):
+            try:
+                await story()
+            finally:
+                self._running.discard(is_over)
+                is_over.set()
+
     async def wait_until_idle(self) -> None:
         """Wait for every story that was started. See the port."""
         while self._running:

@@ -92,22 +92,18 @@ class InstanceLife:
 
 @asynccontextmanager
 async def living(world: World, started: InstanceStarted, caller: Caller) -> AsyncIterator[InstanceLife]:
-    """Hold the instance's lock and record its life from start to stop."""
-    lock = world.instance_locks.take_own(world.instance_id)
-    try:
-        life = InstanceLife(world, caller)
-        await life.start(started)
-        tasks: TaskGroup
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(life.keep_record)
-            try:
-                yield life
-            finally:
-                life.close_record()
-        with anyio.CancelScope(shield=True):
-            await life.stop()
-    finally:
-        lock.release()
+    """Record an instance's life from start to stop; its lock is in hand."""
+    life = InstanceLife(world, caller)
+    await life.start(started)
+    tasks: TaskGroup
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(life.keep_record)
+        try:
+            yield life
+        finally:
+            life.close_record()
+    with anyio.CancelScope(shield=True):
+        await life.stop()
 
 
 def quiet_caller(world: World) -> Caller:

@@ -5,8 +5,10 @@ from typing import Any
 from anyio import to_thread
 from pydantic import BaseModel, Field
 
+from codespace_es import policy
 from codespace_es.admission import admit
 from codespace_es.ports.files import SearchQuery
+from codespace_es.ports.runner import RunnerLostError, SandboxReport
 from codespace_es.ports.world import World
 from codespace_es.projections import workspace_info
 from codespace_es.vocabulary import limits
@@ -14,6 +16,7 @@ from codespace_es.vocabulary.answer import Answer, Command, Notice
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller
 from codespace_es.vocabulary.fingerprint import fingerprint
+from codespace_es.vocabulary.workspace import Workspace
 
 # describe_workspace
 
@@ -44,8 +47,18 @@ async def describe_workspace(world: World, command: DescribeWorkspace, _caller: 
         workspace_id=workspace.workspace_id,
         profile=workspace.profile,
         root=workspace.root,
-        execution=workspace_info.project(workspace),
+        execution=workspace_info.project(workspace, await _sandbox(world, workspace)),
     )
+
+
+async def _sandbox(world: World, workspace: Workspace) -> SandboxReport | None:
+    """Return what commands in `workspace` are confined by; None if that can't be found out, or none may run."""
+    if not policy.allows(workspace, "exec"):
+        return None
+    try:
+        return await world.runner.sandbox()
+    except RunnerLostError:
+        return None
 
 
 # read_file

@@ -17,6 +17,7 @@ from codespace_es.aggregates.instance import INSTANCE, InstanceRecovered, Recove
 from codespace_es.aggregates.operation import OPERATION, Minted
 from codespace_es.aggregates.workspace import WORKSPACE, Bound
 from codespace_es.command_handlers.ending import as_recovery, close_operation, unsettled
+from codespace_es.command_handlers.watching import record_exit
 from codespace_es.folding import fold
 from codespace_es.ports.fault_points import FaultPoint
 from codespace_es.ports.locks import Held
@@ -25,11 +26,14 @@ from codespace_es.ports.world import World
 from codespace_es.vocabulary import limits
 from codespace_es.vocabulary.errors import CodespaceError
 from codespace_es.vocabulary.event import Caller
-from codespace_es.vocabulary.identifiers import InstanceId, OperationId
+from codespace_es.vocabulary.identifiers import InstanceId, OperationId, ProcessId
 from codespace_es.vocabulary.workspace import Workspace
 
 _OTHER_RECOVERER_SECONDS = 2.0
 """How long somebody else may hold a dead one's lock while settling another workspace of it."""
+
+_SETTLED_KINDS = frozenset({"operation", "process"})
+_NOTHING_CLOSED = InstanceRecovered(operations_closed=0, processes_closed=0, resolves_closed=0)
 
 
 async def settle_workspace(world: World, workspace: Workspace, caller: Caller) -> None:
@@ -39,20 +43,27 @@ async def settle_workspace(world: World, workspace: Workspace, caller: Caller) -
         CodespaceError: WORKSPACE_BUSY if an operation on these files can't be closed now, so that nothing new may be
             built on what it left: its owner lives, or the disk refuses the undo.
     """
-    items = await world.log.open_items(kind="operation", workspace_key=workspace.key)
+    items = [item for item in await world.log.open_items(workspace_key=workspace.key) if item.kind in _SETTLED_KINDS]
     if not items or not await _is_recorded_directory(world, workspace):
         return
-    for instance_id, owned in groupby(sorted(items, key=_by_instance), key=_by_instance):
-        operations = [OperationId(item.stream_id) for item in owned]
+    for instance_id, group in groupby(sorted(items, key=_by_instance), key=_by_instance):
+        owned = list(group)
+        operations = [OperationId(item.stream_id) for item in owned if item.kind == "operation"]
         if instance_id == world.instance_id:
             await _close_all(world, operations, workspace, caller)
             continue
-        proof_of_death = await _take_dead(world, instance_id)
+        proof_of_death = await _take_dead(world, instance_id, is_patient=bool(operations))
         if proof_of_death is None:
-            raise unsettled(operations[0], workspace, f"its server {instance_id} lives")
+            if operations:
+                raise unsettled(operations[0], workspace, f"its server {instance_id} lives")
+            continue
         try:
             world.faults(FaultPoint.SETTLE_LOCKED)
-            closed = await _close_all(world, operations, workspace, caller)
+            closed = InstanceRecovered(
+                operations_closed=await _close_all(world, operations, workspace, caller),
+                processes_closed=await _close_processes(world, owned, caller),
+                resolves_closed=0,
+            )
             await _recover_instance(world, instance_id, closed, caller)
         finally:
             proof_of_death.release()
@@ -70,7 +81,7 @@ async def settle_at_start(world: World, caller: Caller) -> None:
         if proof_of_death is None:
             continue
         try:
-            await _recover_instance(world, item.instance_id, 0, caller)
+            await _recover_instance(world, item.instance_id, _NOTHING_CLOSED, caller)
         finally:
             proof_of_death.release()
 
@@ -96,12 +107,15 @@ def _by_instance(item: OpenItem) -> InstanceId:
     return item.instance_id
 
 
-async def _take_dead(world: World, instance_id: InstanceId) -> Held | None:
-    """Return the lock of a dead instance; None if it lives. Another recoverer may hold it for a moment: wait a bit."""
+async def _take_dead(world: World, instance_id: InstanceId, *, is_patient: bool) -> Held | None:
+    """Return the lock of a dead instance; None if it lives.
+
+    Another recoverer may hold it for a moment: wait a bit where the answer matters.
+    """
     started = world.clock.monotonic()
     while True:
         held = world.instance_locks.try_take(instance_id)
-        if held is not None or world.clock.monotonic() - started > _OTHER_RECOVERER_SECONDS:
+        if held is not None or not is_patient or world.clock.monotonic() - started > _OTHER_RECOVERER_SECONDS:
             return held
         await sleep(limits.LEASE_POLL_MS_MAX / 1000)
 
@@ -133,13 +147,25 @@ async def _close_all(
     return closed
 
 
-async def _recover_instance(world: World, instance_id: InstanceId, closed: int, caller: Caller) -> None:
+async def _close_processes(world: World, owned: Sequence[OpenItem], caller: Caller) -> int:
+    """Record the end of commands whose server is dead: how they ended can't be known. Return how many.
+
+    The runner held the instance's lock as well as their trees; with the lock in hand, both are gone.
+    """
+    commands = [ProcessId(item.stream_id) for item in owned if item.kind == "process"]
+    for process_id in commands:
+        await record_exit(world, process_id, None, as_recovery(caller))
+    return len(commands)
+
+
+async def _recover_instance(
+    world: World, instance_id: InstanceId, closed: InstanceRecovered, caller: Caller
+) -> None:
     """Close the stream of a dead instance that has nothing open any more. Its lock is in hand."""
     items = await world.log.open_items(instance_id=instance_id)
     if any(item.kind != "instance" for item in items) or not items:
         return
-    recovered = InstanceRecovered(operations_closed=closed, processes_closed=0, resolves_closed=0)
-    events = (await fold(world.log, INSTANCE, instance_id)).decide(RecoverInstance(recovered))
+    events = (await fold(world.log, INSTANCE, instance_id)).decide(RecoverInstance(closed))
     if events:
         await world.log.append(Append(events), as_recovery(caller))
         world.faults(FaultPoint.INSTANCE_RECOVERED)

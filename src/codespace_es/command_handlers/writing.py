@@ -24,10 +24,10 @@ from codespace_es.aggregates.operation import (
     OperationMinted,
     OperationSource,
 )
-from codespace_es.aggregates.workspace import WORKSPACE, BindWorkspace, WorkspaceBound
+from codespace_es.command_handlers.binding import bind
 from codespace_es.command_handlers.ending import append_end, close_operation
 from codespace_es.command_handlers.settling import settle_workspace
-from codespace_es.folding import fold, fresh
+from codespace_es.folding import fresh
 from codespace_es.ports.fault_points import FaultPoint
 from codespace_es.ports.log import Append, NewBody, NewEvent, StoreUnavailableError, VersionConflictError
 from codespace_es.ports.patch_writer import PatchOrder, WriteOutcome
@@ -180,19 +180,6 @@ class _Attempt:
         claim = fresh(CLAIM, claim_stream("operation_key", self.request.operation_key))
         return claim.decide(TakeClaim("operation_key", self.operation_id, self.request.fingerprint))
 
-    async def _binding(self) -> tuple[NewEvent, ...]:
-        """Return a `workspace.bound` if its directory isn't on record as it is now."""
-        workspace = self.request.workspace
-        identity = self.world.files.open(workspace.root).identity()
-        binding = WorkspaceBound(
-            workspace_id=workspace.workspace_id,
-            root=workspace.root,
-            machine_id=self.world.machine_id,
-            device=identity.device,
-            inode=identity.inode,
-        )
-        return (await fold(self.world.log, WORKSPACE, workspace.key)).decide(BindWorkspace(binding))
-
     async def _record(self, minted: OperationMinted, finished: OperationFinished, *bodies: NewBody) -> bool:
         """Mint and finish what writes nothing, in one append; return False if somebody was quicker."""
         events = fresh(OPERATION, self.operation_id).decide(MintFinishedOperation(minted, finished))
@@ -201,7 +188,7 @@ class _Attempt:
     async def _mint(self, minted: OperationMinted, images: Mapping[Digest, bytes]) -> bool:
         """Make the decision durable, with all that recovery needs; return False if somebody was quicker."""
         events = (
-            *await self._binding(),
+            *await bind(self.world, self.request.workspace),
             *self._claim(),
             *fresh(OPERATION, self.operation_id).decide(MintOperation(minted)),
         )

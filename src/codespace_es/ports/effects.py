@@ -16,6 +16,10 @@ class EffectRunner(Protocol):
         """
         ...
 
+    def start(self, story: Callable[[], Awaitable[None]]) -> None:
+        """Start `story` in a task of its own and return at once; an error that escapes from it ends the server."""
+        ...
+
     async def wait_until_idle(self) -> None:
         """Return once every story that was started is over; a server calls it before it says that it stops."""
         ...

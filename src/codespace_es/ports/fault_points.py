@@ -39,6 +39,13 @@ class FaultPoint(StrEnum):
     UNDO_SWAPPED = "undo.swapped"
     UNDO_DONE = "undo.done"
     DIRECTORY_REMOVE = "directory.remove"
+    # The story of a command
+    EXEC_LEASED = "exec.leased"
+    EXEC_FORKED = "exec.forked"
+    EXEC_RECORDED = "exec.recorded"
+    EXEC_GONE = "exec.gone"
+    EXEC_ENDED = "exec.ended"
+    EXEC_EXIT_RECORDED = "exec.exit_recorded"
     # Settling what a dead instance left
     SETTLE_LOCKED = "settle.locked"
     SETTLE_FILES_DONE = "settle.files_done"

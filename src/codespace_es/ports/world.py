@@ -7,9 +7,11 @@ from codespace_es.ports.clock_and_ids import Clock, Ids
 from codespace_es.ports.effects import EffectRunner
 from codespace_es.ports.fault_points import FaultHook
 from codespace_es.ports.files import FilesByRoot
+from codespace_es.ports.live_processes import LiveProcesses
 from codespace_es.ports.locks import InstanceLocks, WorkspaceLeases
 from codespace_es.ports.log import EventLog
 from codespace_es.ports.patch_writer import PatchWriter
+from codespace_es.ports.runner import Runner
 from codespace_es.vocabulary.identifiers import InstanceId
 from codespace_es.vocabulary.workspace import Workspace
 
@@ -22,6 +24,12 @@ class World:
     machine_id: str
     new_file_mode: int
     """Permission bits of a new file: 0666 less the process' umask, never executable."""
+    child_environment: Mapping[str, str]
+    """What every command gets, beside its workspace's own variables; nothing else of ours ever reaches it."""
+    private_paths: tuple[str, ...]
+    """Directories that commands must not see: the data directory, the locks."""
+    input_key: bytes
+    """Key of this data directory, under which input is recorded."""
     workspaces: Mapping[str, Workspace]
     """By workspace_id, in the operator's order."""
     log: EventLog
@@ -29,6 +37,8 @@ class World:
     patch_writer: PatchWriter
     instance_locks: InstanceLocks
     leases: WorkspaceLeases
+    runner: Runner
+    live: LiveProcesses
     effects: EffectRunner
     clock: Clock
     ids: Ids

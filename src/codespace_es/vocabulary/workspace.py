@@ -25,4 +25,12 @@ class Workspace(BaseModel):
     approval_ttl_seconds: int | None = Field(default=None, description="After it a hold is expired.")
     protected_paths: tuple[str, ...] = Field(default=(), description="Globs that patches never write; .git always.")
     patch_matching: PatchMatching = Field(default="lenient", description="How hunks may match.")
+    live_process: Literal["exclusive", "shared"] = Field(
+        default="exclusive", description="Whether a live command holds the workspace against patches and others."
+    )
+    sandbox: Literal["auto", "require", "off"] = Field(default="auto", description="What commands are confined by.")
+    env: dict[str, str] = Field(default_factory=dict, description="Variables for commands, those passed on included.")
+    stdin_default: Literal["pipe", "null"] = Field(default="pipe", description="Input of a command that names none.")
+    output_retention_bytes: int = Field(default=256 * 1024, description="How much of its output is kept.")
+    process_timeout_seconds: int = Field(default=30, description="Time limit of commands; 0: none.")
     pending_bias: Literal["prefer", "require"] = Field(default="prefer", description="Gate while a preview waits.")

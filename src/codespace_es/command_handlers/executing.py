@@ -1,0 +1,297 @@
+"""`exec_command`: a child is forked and held at its gate, that is put on record, and only then it may run.
+
+1. Refusals, and the replay of a key, as for a patch; then the workspace's lease.
+2. As an effect: settle; fork a child that waits at its gate. What can't be started is `process.not_started`.
+3. `process.spawned` with the key's claim: one commit. Without it nothing ever ran, so a crash before it left no trace.
+4. Go. From here on a watcher of its own records the exit, whoever has asked and wherever they are now.
+
+Source: decisions 17 to 23; contract A5, B5.
+"""
+
+import json
+import shlex
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
+
+from codespace_es.admission import admit, read_key, require_usable_key, take_lease
+from codespace_es.aggregates.claim import CLAIM, TakeClaim, Taken, is_repeat
+from codespace_es.aggregates.process import (
+    PROCESS,
+    CommandRequest,
+    NotStarted,
+    ProcessNotStarted,
+    ProcessSpawned,
+    RecordNoStart,
+    RecordSpawn,
+)
+from codespace_es.command_handlers.binding import bind
+from codespace_es.command_handlers.settling import settle_workspace
+from codespace_es.command_handlers.watching import Watched, watch
+from codespace_es.folding import fold, fresh
+from codespace_es.ports.fault_points import FaultPoint
+from codespace_es.ports.locks import Held
+from codespace_es.ports.log import Append, NewBody, NewEvent, VersionConflictError
+from codespace_es.ports.runner import (
+    GatedChild,
+    LimitReachedError,
+    NotStartedError,
+    RunnerCommand,
+    RunnerLostError,
+)
+from codespace_es.ports.world import World
+from codespace_es.vocabulary import limits
+from codespace_es.vocabulary.answer import Answer, Command
+from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
+from codespace_es.vocabulary.event import Caller, Digest, Fault
+from codespace_es.vocabulary.fingerprint import fingerprint
+from codespace_es.vocabulary.identifiers import ProcessId, StreamId, WorkId, claim_stream
+from codespace_es.vocabulary.workspace import Workspace
+
+
+class ExecCommand(Command):
+    """Ask for a command to be run."""
+
+    workspace_id: str = Field(description="Workspace to run in; its root is the working directory.")
+    command: list[str] = Field(description="The program and its arguments; no shell unless you name one.")
+    tty: bool = Field(default=False, description="Give it a terminal of 24x80.")
+    stdin: Literal["pipe", "null"] | None = Field(default=None, description="Where its input comes from.")
+    timeout_ms: int | None = Field(default=None, ge=1, description="Shortens the operator's time limit.")
+    operation_key: str | None = Field(
+        default=None, description="Your idempotency key: a repeat returns the same process_id and runs nothing."
+    )
+    work_id: str | None = Field(default=None, description="The work this belongs to.")
+
+
+class ExecResult(Answer):
+    """A command that was started. It may have ended already; started isn't succeeded."""
+
+    process_id: str = Field(description="Its handle, for ever.")
+    dispatch_status: Literal["confirmed", "unknown"] = Field(description="unknown: it may have been started.")
+    replayed: bool | None = Field(default=None, description="True: started by an earlier call with this key.")
+    work_id: str | None = Field(default=None, description="Echo of the call's work_id.")
+
+
+async def exec_command(world: World, command: ExecCommand, caller: Caller) -> ExecResult:
+    """Return the process that was started, now or by an earlier call with the same key. Raises those of B1.8."""
+    workspace = admit(world.workspaces, command.workspace_id, "exec")
+    require_usable_key(command.operation_key)
+    _require_runnable(command.command)
+    attempt = _Attempt(world, workspace, command, _fingerprint(workspace, command), caller)
+    replay = await attempt.find_replay()
+    if replay is not None:
+        return replay
+    lease = await take_lease(world, workspace, caller)
+    return await world.effects.run(lambda: attempt.carry_out(lease))
+
+
+def _fingerprint(workspace: Workspace, command: ExecCommand) -> Digest:
+    return fingerprint(
+        workspace=workspace.key, command=command.command, tty=command.tty, stdin=command.stdin,
+        timeout_ms=command.timeout_ms,
+    )
+
+
+def _require_runnable(argv: list[str]) -> None:
+    """Refuse what can't be an argument list at all. Raises INVALID_COMMAND."""
+    if not argv or not argv[0]:
+        raise CodespaceError(
+            ErrorCode.INVALID_COMMAND, "command is empty: the first element names the program.",
+            detail={"field": "command"},
+        )
+    for number, argument in enumerate(argv):
+        try:
+            argument.encode()
+        except UnicodeEncodeError as error:
+            raise CodespaceError(
+                ErrorCode.INVALID_COMMAND, f"command[{number}] isn't valid Unicode.", detail={"field": "command"}
+            ) from error
+        if "\0" in argument:
+            raise CodespaceError(
+                ErrorCode.INVALID_COMMAND, f"command[{number}] has a NUL in it.", detail={"field": "command"}
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One request on its way to a process."""
+
+    world: World
+    workspace: Workspace
+    command: ExecCommand
+    fingerprint: Digest
+    caller: Caller
+
+    async def find_replay(self) -> ExecResult | None:
+        """Return the process that the same key has started. Raises OPERATION_KEY_CONFLICT, PROCESS_SPAWN_FAILED."""
+        key = self.command.operation_key
+        claim = None if key is None else await read_key(self.world.log, key)
+        if key is None or not isinstance(claim, Taken):
+            return None
+        if not is_repeat(claim, self.fingerprint) or not claim.holder_id.startswith("proc-"):
+            raise CodespaceError(
+                ErrorCode.OPERATION_KEY_CONFLICT, f"operation_key {key[:100]!r} was used for another request.",
+                detail={"field": "operation_key"},
+            )
+        state = (await fold(self.world.log, PROCESS, claim.holder_id)).state
+        if isinstance(state, NotStarted):
+            raise state.refused.fault.to_error().with_detail(process_id=claim.holder_id)
+        return ExecResult(
+            process_id=claim.holder_id, dispatch_status="confirmed", replayed=True, work_id=self.command.work_id
+        )
+
+    async def carry_out(self, lease: Held) -> ExecResult:
+        """Start it; the lease goes over to its watcher, or is released."""
+        is_handed_over = False
+        try:
+            self.world.faults(FaultPoint.EXEC_LEASED)
+            await settle_workspace(self.world, self.workspace, self.caller)
+            while True:
+                replay = await self.find_replay()
+                if replay is not None:
+                    return replay
+                process_id = ProcessId(f"proc-{self.world.ids.uuid()}")
+                child = await self._fork(process_id, lease)
+                if child is None:
+                    continue
+                if not await self._record_spawn(process_id, child):
+                    continue
+                is_handed_over = self.workspace.live_process == "exclusive"
+                return await self._let_go(process_id, child, lease)
+        finally:
+            if not is_handed_over:
+                lease.release()
+
+    async def _fork(self, process_id: ProcessId, lease: Held) -> GatedChild | None:
+        """Return a child at its gate; None if another server took the key.
+
+        Raises:
+            CodespaceError: PROCESS_SPAWN_FAILED; WORKSPACE_BUSY when too many commands live.
+        """
+        holds_lease = self.workspace.live_process == "exclusive"
+        try:
+            return await self.world.runner.start(self._runner_command(process_id), lease=lease if holds_lease else None)
+        except LimitReachedError as error:
+            raise CodespaceError(ErrorCode.WORKSPACE_BUSY, f"Nothing was started: {error}") from error
+        except (NotStartedError, RunnerLostError) as error:
+            # A child that was never let go has run nothing, so a lost runner is as certain as a missing program.
+            refusal = CodespaceError(ErrorCode.PROCESS_SPAWN_FAILED, f"{error} Nothing was started.")
+            number = error.errno if isinstance(error, NotStartedError) else None
+            refused = ProcessNotStarted(request=self._request(process_id), fault=Fault.of(refusal), errno=number)
+            events = fresh(PROCESS, process_id).decide(RecordNoStart(refused))
+            if not await self._append(process_id, (*self._claim(process_id), *events)):
+                return None
+            raise refusal.with_detail(process_id=process_id) from error
+
+    async def _record_spawn(self, process_id: ProcessId, child: GatedChild) -> bool:
+        """Put the gated child on record; abandon it and return False if another server took the key."""
+        spawned = ProcessSpawned(
+            request=self._request(process_id).model_copy(update={
+                "sandbox": child.sandbox.kind,
+                "is_network_enforced": child.sandbox.is_network_enforced and self.workspace.network == "restricted",
+            }),
+            pid=child.pid,
+            started_ticks=child.started_ticks,
+            boot_id=child.boot_id,
+            pid_namespace=child.pid_namespace,
+            rows=limits.TERMINAL_ROWS if self.command.tty else None,
+            columns=limits.TERMINAL_COLUMNS if self.command.tty else None,
+        )
+        try:
+            self.world.faults(FaultPoint.EXEC_FORKED)
+            events = (
+                *await bind(self.world, self.workspace),
+                *self._claim(process_id),
+                *fresh(PROCESS, process_id).decide(RecordSpawn(spawned)),
+            )
+            if await self._append(process_id, events):
+                return True
+        except BaseException:
+            await child.abandon()
+            raise
+        await child.abandon()
+        return False
+
+    async def _let_go(self, process_id: ProcessId, child: GatedChild, lease: Held) -> ExecResult:
+        """Let it run, and have it watched to its end."""
+        kept_lease = lease if self.workspace.live_process == "exclusive" else None
+        watched = Watched(process_id, self.workspace, self._timeout_ms(), kept_lease, self.caller)
+        dispatch: Literal["confirmed", "unknown"] = "confirmed"
+        handle = None
+        try:
+            self.world.faults(FaultPoint.EXEC_RECORDED)
+            handle = await child.go()
+            self.world.live.add(process_id, handle)
+        except RunnerLostError:
+            dispatch = "unknown"
+        finally:
+            # Whatever happened: somebody has to record the end of what is on record as begun.
+            self.world.effects.start(lambda: watch(self.world, watched, handle))
+        self.world.faults(FaultPoint.EXEC_GONE)
+        return ExecResult(process_id=process_id, dispatch_status=dispatch, work_id=self.command.work_id)
+
+    def _claim(self, process_id: ProcessId) -> tuple[NewEvent, ...]:
+        if self.command.operation_key is None:
+            return ()
+        claim = fresh(CLAIM, claim_stream("operation_key", self.command.operation_key))
+        return claim.decide(TakeClaim("operation_key", process_id, self.fingerprint))
+
+    async def _append(self, process_id: ProcessId, events: tuple[NewEvent, ...]) -> bool:
+        try:
+            await self.world.log.append(Append(events, (self._argv_body(process_id),)), self.caller)
+        except VersionConflictError:
+            return False
+        return True
+
+    def _argv_body(self, process_id: ProcessId) -> NewBody:
+        return NewBody(StreamId(process_id), "request", json.dumps(self.command.command).encode())
+
+    def _timeout_ms(self) -> int:
+        """Return the operator's limit, or the caller's shorter one; 0: none."""
+        operator_ms = self.workspace.process_timeout_seconds * 1000
+        asked_ms = self.command.timeout_ms
+        if asked_ms is None:
+            return operator_ms
+        return min(asked_ms, operator_ms) if operator_ms else asked_ms
+
+    def _environment(self) -> dict[str, str]:
+        terminal = {"TERM": "xterm"} if self.command.tty else {}
+        home = {"HOME": self.workspace.root}
+        return {**home, **self.world.child_environment, **terminal, **self.workspace.env}
+
+    def _request(self, process_id: ProcessId) -> CommandRequest:
+        return CommandRequest(
+            workspace_key=self.workspace.key,
+            workspace_id=self.workspace.workspace_id,
+            argv=self._argv_body(process_id).body,
+            command_line=shlex.join(self.command.command)[: limits.LABEL_CHARACTERS_MAX],
+            tty=self.command.tty,
+            stdin=self.command.stdin or self.workspace.stdin_default,
+            timeout_ms=self._timeout_ms(),
+            environment_names=tuple(sorted(self._environment())),
+            sandbox="none",
+            network=self.workspace.network,
+            is_network_enforced=False,
+            fingerprint=self.fingerprint,
+            operation_key=self.command.operation_key,
+            work_id=WorkId(self.command.work_id) if self.command.work_id else None,
+        )
+
+    def _runner_command(self, process_id: ProcessId) -> RunnerCommand:
+        return RunnerCommand(
+            process_id=process_id,
+            argv=tuple(self.command.command),
+            root=self.workspace.root,
+            environment=self._environment(),
+            tty=self.command.tty,
+            stdin=self.command.stdin or self.workspace.stdin_default,
+            rows=limits.TERMINAL_ROWS,
+            columns=limits.TERMINAL_COLUMNS,
+            is_network_enabled=self.workspace.network == "enabled",
+            sandbox=self.workspace.sandbox,
+            hidden_paths=self.world.private_paths,
+            read_only_paths=(".git",),
+            output_retention_bytes=self.workspace.output_retention_bytes,
+            head_bytes=limits.OUTPUT_HEAD_BYTES,
+        )

@@ -1,0 +1,90 @@
+"""Finding a command by its id: what the log says, its handle if it lives here, and who runs it if that is another.
+
+A command whose server is dead is settled on the way, so nobody is told that it runs. Source: decisions 2, 5, 22.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from anyio import move_on_after
+
+from codespace_es.aggregates.process import PROCESS, Exited, NotStarted, Running, Unspawned
+from codespace_es.command_handlers.settling import settle_when_free
+from codespace_es.ports.runner import LiveProcess
+from codespace_es.ports.world import World
+from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
+from codespace_es.vocabulary.event import Caller, RecordedEvent
+from codespace_es.vocabulary.identifiers import InstanceId, ProcessId, StreamId
+
+_PATIENCE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A command as it stands now."""
+
+    process_id: ProcessId
+    recorded: Sequence[RecordedEvent]
+    state: Running | Exited
+    handle: LiveProcess | None
+    owner: InstanceId | None
+    """Another, living server that runs it."""
+
+    def require_here(self) -> None:
+        """Pass if it has ended, or lives in this server. Raises PROCESS_NOT_FOUND that names its server."""
+        if isinstance(self.state, Running) and self.handle is None:
+            where = f"it belongs to the server {self.owner}" if self.owner else "its start isn't confirmed"
+            raise CodespaceError(
+                ErrorCode.PROCESS_NOT_FOUND, f"{self.process_id} can't be reached from here: {where}.",
+                detail={"process_id": self.process_id},
+            )
+
+    def require_running(self) -> LiveProcess:
+        """Return the handle. Raises PROCESS_NOT_FOUND, PROCESS_NOT_RUNNING."""
+        self.require_here()
+        if self.handle is None:
+            raise CodespaceError(
+                ErrorCode.PROCESS_NOT_RUNNING, f"{self.process_id} has ended.", detail={"process_id": self.process_id}
+            )
+        return self.handle
+
+
+async def locate(world: World, process_id: str, caller: Caller) -> Located:
+    """Return the command. Raises PROCESS_NOT_FOUND for one that was never started."""
+    located = await _look(world, process_id)
+    if isinstance(located.state, Running) and located.owner is not None:
+        await _settle_if_dead(world, located, caller)
+        located = await _look(world, process_id)
+    return located
+
+
+async def _look(world: World, process_id: str) -> Located:
+    recorded = await world.log.read_stream(StreamId(process_id)) if process_id.startswith("proc-") else ()
+    state = PROCESS.fold_recorded(recorded)
+    if isinstance(state, Unspawned | NotStarted):
+        raise CodespaceError(ErrorCode.PROCESS_NOT_FOUND, f"No process {process_id[:100]!r} was started.")
+    handle = world.live.find(process_id) if isinstance(state, Running) else None
+    owner = None
+    if isinstance(state, Running) and handle is None:
+        owner = await _owner(world, state, process_id)
+    return Located(ProcessId(process_id), recorded, state, handle, owner)
+
+
+async def _owner(world: World, state: Running, process_id: str) -> InstanceId | None:
+    """Return the other server that the log says runs it."""
+    items = await world.log.open_items(kind="process", workspace_key=state.spawned.request.workspace_key)
+    owners = [item.instance_id for item in items if item.stream_id == process_id]
+    return owners[0] if owners and owners[0] != world.instance_id else None
+
+
+async def _settle_if_dead(world: World, located: Located, caller: Caller) -> None:
+    assert located.owner is not None
+    proof_of_death = world.instance_locks.try_take(located.owner)
+    if proof_of_death is None:
+        return
+    proof_of_death.release()
+    key = located.state.spawned.request.workspace_key
+    workspace = next((each for each in world.workspaces.values() if each.key == key), None)
+    if workspace is not None:
+        with move_on_after(_PATIENCE_SECONDS):
+            await settle_when_free(world, workspace, caller)
