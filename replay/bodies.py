@@ -1,27 +1,27 @@
 """The law of the stored contents: what an event names stands there unchanged, or one event says that it was removed."""
 
-import json
 from collections.abc import Iterator
 from functools import cache
 from typing import get_args
 
+from pydantic import BaseModel, TypeAdapter
 from pydantic_core import from_json
 
 from codespace_es.aggregates.operation import Minted, OperationFinished, OperationMinted
 from codespace_es.aggregates.store import StoreBodiesRemoved
 from codespace_es.vocabulary.event import ABSENT, Body, Digest, Event
-from codespace_es.vocabulary.file_change import digest_of
 from codespace_es.vocabulary.identifiers import StreamId
 from replay.finding import Findings, Law
 from replay.memory import Seen, SeenAppend
 from replay.source import LogSource
+from replay.stored_contents import Content, StoredContents
 
 
 class BodyLaw:
     """Reads and hashes each content that an event names. Memory grows with what was removed, not with what is there."""
 
     def __init__(self, source: LogSource, findings: Findings) -> None:
-        self._source = source
+        self._contents = StoredContents(source)
         self._findings = findings
         self._missing: dict[tuple[str, Digest], int] = {}
         self._explained: set[tuple[str, Digest]] = set()
@@ -32,15 +32,15 @@ class BodyLaw:
     def check(self, append: SeenAppend) -> None:
         """Check every content that an event of `append` names."""
         for seen in append.events:
-            for digest, size_bytes in named_bodies(seen.recorded.event):
-                content = self._read(seen, digest, size_bytes)
+            event = seen.recorded.event
+            for digest, size_bytes in named_bodies(event):
+                content = self._check(seen, digest, size_bytes)
                 if content is None:
                     continue
-                event = seen.recorded.event
                 if isinstance(event, StoreBodiesRemoved):
-                    self._explain(seen, event, content)
+                    self._explain(seen, event, self._bytes_of(seen, digest, content))
                 elif isinstance(event, OperationFinished) and event.status == "applied":
-                    self._compare_changes(seen, content)
+                    self._compare_changes(seen, self._bytes_of(seen, digest, content))
 
     def finish(self) -> None:
         """Note what is missing without an explanation."""
@@ -48,26 +48,36 @@ class BodyLaw:
             text = f"{stream_id} names {digest}, which is missing, and no event says that it was removed."
             self._findings.add(Law.BODIES, position, stream_id, text)
 
-    def _read(self, seen: Seen, digest: Digest, size_bytes: int | None) -> bytes | None:
+    def _check(self, seen: Seen, digest: Digest, size_bytes: int | None) -> Content | None:
+        """Return what is stored under `digest` if it is what it should be."""
         recorded = seen.recorded
-        content = self._source.read_body(recorded.stream_id, digest)
+        content = self._contents.take(recorded.stream_id, digest)
         if content is None:
             key = (recorded.stream_id, digest)
             if key not in self._explained:
                 self._missing.setdefault(key, recorded.position)
             return None
         self.count += 1
-        self.total_bytes += len(content)
-        if digest_of(content) != digest:
+        self.total_bytes += content.size_bytes
+        if not content.is_right:
             self._breach(seen, f"the content stored as {digest} has another digest")
             return None
-        if size_bytes is not None and len(content) != size_bytes:
-            self._breach(seen, f"{digest} has {len(content)} bytes, not {size_bytes}")
+        if size_bytes is not None and content.size_bytes != size_bytes:
+            self._breach(seen, f"{digest} has {content.size_bytes} bytes, not {size_bytes}")
         return content
+
+    def _bytes_of(self, seen: Seen, digest: Digest, content: Content) -> bytes:
+        if content.content is not None:
+            return content.content
+        return self._contents.read(seen.recorded.stream_id, digest) or b""
 
     def _explain(self, seen: Seen, event: StoreBodiesRemoved, content: bytes) -> None:
         """Take off the list of what is missing whatever `event` says was removed."""
-        removed = list(removed_bodies(content))
+        try:
+            removed = removed_bodies(content)
+        except ValueError:
+            self._breach(seen, "what it lists as removed is no list of streams and digests")
+            return
         if len(removed) != event.count:
             self._breach(seen, f"it says that {event.count} contents were removed and lists {len(removed)}")
         for key in removed:
@@ -96,8 +106,9 @@ class BodyLaw:
 
 def named_bodies(event: Event) -> Iterator[tuple[Digest, int | None]]:
     """Yield digest and size, where it is stated, of each content that has to be stored for `event`."""
-    for name in _body_fields(type(event)):
-        body = getattr(event, name)
+    for name, inner in _body_fields(type(event)):
+        holder = event if inner is None else getattr(event, name)
+        body = getattr(holder, inner or name)
         if body is not None:
             yield body.digest, body.size_bytes
     if isinstance(event, OperationMinted) and not event.check_only:
@@ -110,18 +121,29 @@ def named_bodies(event: Event) -> Iterator[tuple[Digest, int | None]]:
         yield from images.items()
 
 
-def removed_bodies(content: bytes) -> Iterator[tuple[StreamId, Digest]]:
-    """Yield what a removal lists: a JSON list of pairs, stream and digest, since contents are stored by both."""
-    for stream_id, digest in json.loads(content):
-        yield StreamId(stream_id), digest
+def removed_bodies(content: bytes) -> list[tuple[StreamId, Digest]]:
+    """Return what a removal lists: a JSON list of pairs, stream and digest, since contents are stored by both.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    return _REMOVED.validate_json(content, strict=True)
+
+
+_REMOVED: TypeAdapter[list[tuple[StreamId, Digest]]] = TypeAdapter(list[tuple[StreamId, Digest]])
 
 
 @cache
-def _body_fields(kind: type[Event]) -> tuple[str, ...]:
-    return tuple(
-        name for name, field in kind.model_fields.items()
-        if field.annotation is Body or Body in get_args(field.annotation)
-    )
+def _body_fields(kind: type[BaseModel]) -> tuple[tuple[str, str | None], ...]:
+    """Return the fields that name a content: of an event itself, or with the field of a model that it holds."""
+    found: list[tuple[str, str | None]] = []
+    for name, field in kind.model_fields.items():
+        held = field.annotation
+        if held is Body or Body in get_args(held):
+            found.append((name, None))
+        elif isinstance(held, type) and issubclass(held, BaseModel):
+            found += [(name, inner) for inner, deeper in _body_fields(held) if deeper is None]
+    return tuple(found)
 
 
 def _name(seen: Seen) -> str:

@@ -12,6 +12,7 @@ from codespace_es.aggregates.claim import CLAIM
 from codespace_es.aggregates.instance import INSTANCE
 from codespace_es.aggregates.instance import Running as RunningInstance
 from codespace_es.aggregates.operation import OPERATION
+from codespace_es.aggregates.process import PROCESS
 from codespace_es.aggregates.store import STORE
 from codespace_es.aggregates.workspace import WORKSPACE, Bound
 from codespace_es.open_index import open_change
@@ -28,6 +29,7 @@ DECIDERS: Mapping[str, Decider[Any, Any]] = MappingProxyType({
     "wsp": WORKSPACE,
     "claim": CLAIM,
     "op": OPERATION,
+    "proc": PROCESS,
 })
 """How the streams of each kind are folded, by what stands before the first `-` of their name."""
 

@@ -38,6 +38,10 @@ class LogSource(Protocol):
         """Return the bytes stored for this stream under `digest`, None if there are none."""
         ...
 
+    def stored_contents(self) -> Iterator[tuple[str, bytes, bytes]]:
+        """Yield stream, digest (32 bytes) and bytes of every stored content, in about the order of their events."""
+        ...
+
     def open_items(self) -> Sequence[OpenItem]:
         """Return the rows of the open index, oldest first."""
         ...

@@ -173,12 +173,17 @@ class _Verification:
             elif _expected_hash(self._hash, row) != stored:
                 text = f"{stream_id}@{version} ({topic}) is not what was appended here."
                 self._findings.add(Law.CHAIN, position, stream_id, text)
-            if self._anchor is not None and position == self._anchor.position and stored.hex() != self._anchor.hash:
-                text = f"Position {position} once had the hash {self._anchor.hash}: the log was written anew."
-                self._findings.add(Law.CHAIN, position, stream_id, text)
-            self._position, self._hash = position, stored
+            if self._anchor is not None and position == self._anchor.position:
+                self._compare_anchor(self._anchor, stream_id, stored)
+            # What isn't even a hash can't begin the next link.
+            self._position, self._hash = position, stored if isinstance(stored, bytes) else GENESIS
             yield position, StreamId(stream_id), version, topic, state
             row = next(rows, None)
+
+    def _compare_anchor(self, anchor: Anchor, stream_id: str, stored: object) -> None:
+        if not isinstance(stored, bytes) or stored.hex() != anchor.hash:
+            text = f"Position {anchor.position} once had the hash {anchor.hash}: the log was written anew."
+            self._findings.add(Law.CHAIN, anchor.position, stream_id, text)
 
     def _read_envelope(self, recorded: RecordedEvent) -> Envelope | None:
         """Return the envelope; that of the event before, if it has the same bytes, as all of one append have."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from adapters.log.reader import LogReader
 from codespace_es.event_catalogue import CATALOGUE
-from codespace_es.projections.timeline import SENTENCES
+from codespace_es.projections.sentences import SENTENCES
 from codespace_es.vocabulary.identifiers import workspace_key
 from replay.timeline import Page, Timeline, Wanted
 

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from tampering import Tamperer
 
 from adapters.log.reader import LogReader
@@ -222,4 +223,17 @@ def test_a_removal_of_another_streams_content_explains_nothing(life):
 def test_a_removal_that_counts_wrongly_is_found(life):
     with Tamperer(life.path) as tamperer:
         position = _remove(tamperer, 3, [(life.operations["updated"], digest_of(b"x"))], count=2)
+    assert places(life.path) == {Law.BODIES: position}
+
+
+NONSENSE = [b"", b"{", b"{}", b"7", b"[1]", b'[["a"]]', b'[["a", 1]]', b"[" * 100_000, b"\xff"]
+
+
+@pytest.mark.parametrize("content", NONSENSE, ids=range(len(NONSENSE)))
+def test_a_removal_that_lists_nonsense_is_found(life, content):
+    with Tamperer(life.path) as tamperer:
+        body = NewBody(STORE_STREAM, "result", content)
+        tamperer.add_body(body)
+        event = StoreBodiesRemoved(reason="pruned", count=1, total_bytes=4, digests=body.body)
+        position = tamperer.append(STORE_STREAM, 3, event, like=30)
     assert places(life.path) == {Law.BODIES: position}

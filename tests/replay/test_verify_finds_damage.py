@@ -127,6 +127,32 @@ def test_a_row_that_holds_something_else_than_bytes_is_named(life, state):
     assert (found[Law.CHAIN], found[Law.EVENTS]) == (15, 15)
 
 
+@pytest.mark.parametrize("stored", ["text", None, b"", 7])
+def test_a_hash_that_is_none_is_named(life, stored):
+    with Tamperer(life.path) as tamperer:
+        tamperer.execute("PRAGMA writable_schema = ON")
+        tamperer.execute("UPDATE sqlite_schema SET sql = replace(sql, 'hash BLOB NOT NULL', 'hash BLOB') "
+                         "WHERE name = 'events'")
+    with Tamperer(life.path) as tamperer:
+        tamperer.execute("UPDATE events SET hash = ? WHERE position >= 29", stored)
+    report = read(life.path, anchor=Anchor(29, "00" * 32))
+    assert places(report) == {Law.CHAIN: 29}
+    assert report.findings[0].count >= 2
+
+
+def test_contents_stored_in_any_order_are_found(life):
+    whole = read(life.path)
+    with Tamperer(life.path) as tamperer:
+        rows = tamperer.execute("SELECT stream_id, digest, kind, size_bytes, stored_at_ms, content FROM bodies")
+        tamperer.execute("DELETE FROM bodies")
+        for number in range(3_000):
+            tamperer.execute("INSERT INTO bodies VALUES ('op-never', ?, 'image', 1, 1, X'00')", b"%032d" % number)
+        for row in reversed(rows):
+            tamperer.execute("INSERT INTO bodies VALUES (?, ?, ?, ?, ?, ?)", *row)
+    report = read(life.path)
+    assert (report.findings, report.bodies, report.body_bytes) == ((), whole.bodies, whole.body_bytes)
+
+
 def test_an_unknown_topic_is_named_and_its_stream_left_alone(life):
     with Tamperer(life.path) as tamperer:
         tamperer.execute("UPDATE events SET topic = 'operation.begun.v9' WHERE position = 30")

@@ -11,10 +11,14 @@ from codespace_es.vocabulary.identifiers import StreamId
 BodyRow = tuple[str, bytes, str, int, int, bytes]
 """Stream, digest (32 bytes), kind, size in bytes, stored at (milliseconds since 1970), content."""
 
+StoredContent = tuple[str, bytes, bytes]
+"""Stream, digest (32 bytes), content."""
+
 _INSERT = "INSERT OR IGNORE INTO bodies VALUES (?, ?, ?, ?, ?, ?)"
 _DELETE = "DELETE FROM bodies WHERE stream_id = ? AND digest = ?"
 _SIZE = "SELECT size_bytes FROM bodies WHERE stream_id = ? AND digest = ?"
 _CONTENT = "SELECT content FROM bodies WHERE stream_id = ? AND digest = ?"
+_SCAN = "SELECT stream_id, digest, content FROM bodies ORDER BY rowid"
 _LIST = "SELECT stream_id, digest, kind, size_bytes, stored_at_ms FROM bodies ORDER BY stored_at_ms, stream_id, digest"
 
 
@@ -71,6 +75,11 @@ def content_of(connection: driver.Connection, stream_id: StreamId, digest: Diges
     """Return the bytes of a stored body, None if it isn't stored."""
     row = connection.execute(_CONTENT, (stream_id, key_of(digest))).fetchone()
     return None if row is None else bytes(row[0])
+
+
+def scan(connection: driver.Connection) -> Iterator[StoredContent]:
+    """Yield every stored body with its bytes in the table's own order, which is nearly that of the log."""
+    yield from connection.execute(_SCAN)
 
 
 def list_all(connection: driver.Connection) -> Iterator[StoredBody]:

@@ -1,5 +1,6 @@
 """A log read by a tool: while servers write it, after they are gone, or as a copy. Never writes an event."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,11 +8,11 @@ from types import TracebackType
 from typing import Self
 
 from adapters.log import bodies, open_rows, schema, statements
-from adapters.log.bodies import StoredBody
+from adapters.log.bodies import StoredBody, StoredContent
 from adapters.log.chain import GENESIS, Break, RawRow, find_breaks
 from adapters.log.open_rows import OpenIndexDifference
 from adapters.log.rows import Decoder
-from adapters.log.sqlite import connect_reader, driver
+from adapters.log.sqlite import connect_reader, driver, is_busy
 from codespace_es.ports.log import (
     Catalogue,
     LogFormatError,
@@ -89,6 +90,11 @@ class LogReader:
         with _translated():
             return bodies.content_of(self._connection, stream_id, digest)
 
+    def stored_contents(self) -> Iterator[StoredContent]:
+        """Yield stream, digest and bytes of every stored body, in about the order in which they were stored."""
+        with _translated():
+            yield from bodies.scan(self._connection)
+
     def stored_bodies(self) -> Iterator[StoredBody]:
         """Yield what is known of every stored body, oldest first, without the bytes."""
         with _translated():
@@ -118,7 +124,7 @@ def _translated() -> Iterator[None]:
 
 
 def _open(path: Path) -> driver.Connection:
-    """Return a connection to the log at `path`, without side files where its directory can't be written."""
+    """Return a connection to the log at `path`; without side files only where they can't be written."""
     if not path.is_file():
         msg = f"{path}: there is no event log"
         raise LogMissingError(msg)
@@ -127,9 +133,12 @@ def _open(path: Path) -> driver.Connection:
     except LogFormatError:
         raise
     except (StoreUnavailableError, driver.Error) as error:
+        if not _is_on_read_only_media(path, error):
+            msg = f"{path}: the event log can't be read: {_reason(error)}"
+            raise StoreUnavailableError(msg) from error
         log = path.with_name(path.name + "-wal")
         if log.exists() and log.stat().st_size:
-            msg = (f"{path}: it can't be read here ({error}), since its write-ahead log must be read too: "
+            msg = (f"{path}: it can't be read here ({_reason(error)}), since its write-ahead log must be read too: "
                    "copy both files to a directory that can be written")
             raise StoreUnavailableError(msg) from error
     try:
@@ -137,6 +146,24 @@ def _open(path: Path) -> driver.Connection:
     except driver.Error as error:
         msg = f"{path}: the event log can't be read: {error}"
         raise StoreUnavailableError(msg) from error
+
+
+def _reason(error: BaseException) -> str:
+    return str(error.__cause__ if isinstance(error, StoreUnavailableError) and error.__cause__ else error)
+
+
+def _is_on_read_only_media(path: Path, error: BaseException) -> bool:
+    """Return whether the side files of a log can't be made or opened, so that nobody can be writing it from here.
+
+    A log that somebody has locked is none of these, however empty its write-ahead log is.
+    """
+    cause = error.__cause__ if isinstance(error, StoreUnavailableError) else error
+    if cause is None or is_busy(cause):
+        return False
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        return True
+    memory = path.with_name(path.name + "-shm")
+    return memory.exists() and not os.access(memory, os.R_OK | os.W_OK)
 
 
 def _checked(path: Path, *, is_immutable: bool) -> driver.Connection:

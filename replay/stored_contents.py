@@ -1,0 +1,84 @@
+"""Stored contents read once, in the order in which they were stored, beside a walk through the log.
+
+A look-up of each content by itself costs more than hashing it. So the table is read on along with the log, a little
+ahead, and what was read is remembered until an event names it. What isn't met that way, since it was stored at another
+time or is named twice, is looked up: the order is a matter of speed alone.
+"""
+
+from collections.abc import Iterator
+from hashlib import sha256
+from itertools import islice
+from typing import NamedTuple
+
+from codespace_es.vocabulary.event import Digest
+from codespace_es.vocabulary.identifiers import StreamId
+from replay.source import LogSource
+
+_AHEAD_ROWS_MAX = 256
+"""How far to read on for one content."""
+_WAITING_MAX = 2_048
+"""How many contents to remember that no event has named yet."""
+_KEPT_BYTES_MAX = 4_096
+"""Up to this size the bytes themselves are remembered."""
+
+
+class Content(NamedTuple):
+    """What is stored under a digest."""
+
+    size_bytes: int
+    is_right: bool
+    """The bytes have the digest they are stored under."""
+    content: bytes | None
+    """The bytes, of a small one."""
+
+
+class StoredContents:
+    """The contents of a log, for one walk through it. Begin it once the walk has begun: both see the same moment."""
+
+    def __init__(self, source: LogSource) -> None:
+        self._source = source
+        self._rows: Iterator[tuple[str, bytes, bytes]] | None = None
+        self._waiting: dict[tuple[str, bytes], Content] = {}
+
+    def take(self, stream_id: StreamId, digest: Digest) -> Content | None:
+        """Return what is stored for `stream_id` under `digest`, None if there is nothing."""
+        try:
+            key = (stream_id, bytes.fromhex(digest[7:]))
+        except ValueError:
+            return None  # no digest, so nothing is stored under it
+        found = self._waiting.pop(key, None) or self._read_on(key)
+        return found or self._look_up(stream_id, digest)
+
+    def read(self, stream_id: StreamId, digest: Digest) -> bytes | None:
+        """Return the bytes themselves, whatever their size."""
+        return self._source.read_body(stream_id, digest)
+
+    def _read_on(self, key: tuple[str, bytes]) -> Content | None:
+        """Read on until `key` is met; give up after a while."""
+        if self._rows is None:
+            self._rows = self._source.stored_contents()
+        if len(self._waiting) >= _WAITING_MAX:
+            return None
+        for stream_id, digest, content in islice(self._rows, _AHEAD_ROWS_MAX):
+            met = _weighed(digest, content)
+            if (stream_id, digest) == key:
+                return met
+            self._waiting[stream_id, digest] = met
+        return None
+
+    def _look_up(self, stream_id: StreamId, digest: Digest) -> Content | None:
+        content = self._source.read_body(stream_id, digest)
+        if content is None:
+            return None
+        if len(self._waiting) >= _WAITING_MAX:
+            # What waits was stored for events that never came, or long before them: it would wait for ever.
+            for key in list(islice(self._waiting, _WAITING_MAX // 2)):
+                del self._waiting[key]
+        return _weighed(bytes.fromhex(digest[7:]), content)
+
+
+def _weighed(digest: object, content: object) -> Content:
+    if not isinstance(content, bytes):
+        return Content(0, is_right=False, content=None)  # a damaged table can hold anything
+    kept = content if len(content) <= _KEPT_BYTES_MAX else None
+    return Content(len(content), sha256(content).digest() == digest, kept)
