@@ -4,7 +4,8 @@
 """
 
 import os
-from typing import IO, Final, Protocol
+import weakref
+from typing import Final, Protocol
 
 _IN_MEMORY_BYTES_MAX: Final = 1024 * 1024
 
@@ -50,34 +51,34 @@ class MemoryRing:
 
 
 class FileRing:
-    """A ring in a file that has no name, so it goes with this process. Owns the file."""
+    """A ring in a file that has no name: it goes with the last reference to this, or with the process."""
 
-    def __init__(self, capacity: int, file: IO[bytes]) -> None:
+    def __init__(self, capacity: int) -> None:
+        import tempfile
+
         self.capacity = capacity
-        self._file = file
+        with tempfile.TemporaryFile(prefix="codespace-es-output-", buffering=0) as file:
+            self._descriptor = os.dup(file.fileno())
+        self._closing = weakref.finalize(self, os.close, self._descriptor)
 
     def write(self, offset: int, content: memoryview) -> None:
         """Put `content` at `offset`. Raises OSError when the disk is full."""
         while content:
-            written = os.pwrite(self._file.fileno(), content, offset)
+            written = os.pwrite(self._descriptor, content, offset)
             content, offset = content[written:], offset + written
 
     def read(self, offset: int, size: int) -> bytes:
         """Return `size` bytes from `offset`."""
-        return os.pread(self._file.fileno(), size, offset)
+        return os.pread(self._descriptor, size, offset)
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        self._closing()
 
 
 def make_ring(capacity: int) -> Ring:
     """Return a ring for so many bytes: in memory up to 1 MiB, else on disk. Raises OSError."""
-    if capacity <= _IN_MEMORY_BYTES_MAX:
-        return MemoryRing(capacity)
-    import tempfile
-
-    return FileRing(capacity, tempfile.TemporaryFile(prefix="codespace-es-output-", buffering=0))
+    return MemoryRing(capacity) if capacity <= _IN_MEMORY_BYTES_MAX else FileRing(capacity)
 
 
 class OutputWindow:

@@ -145,6 +145,11 @@ class Link:
             raise WireError(f"{expected!r} descriptors are announced, {len(self._received_descriptors)} came")
         return message, [self._received_descriptors.popleft() for _ in range(expected)]
 
+    def shut_down(self) -> None:
+        """End the link for both sides, at once. The socket stays open, and whoever waits for it finds it at its end."""
+        with contextlib.suppress(OSError):  # the other side was quicker
+            self._connection.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         """Close the socket and whatever descriptors nobody took. A second call does nothing."""
         for _, descriptors in self._unsent:
