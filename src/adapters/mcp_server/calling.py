@@ -85,8 +85,9 @@ class ToolCalls:
     async def _keep_trace(
         self, tool: Tool, given: Mapping[str, Any], refusal: CodespaceError, caller: Caller
     ) -> None:
-        """Have a refusal recorded, unless an operation tells of it already."""
-        if "operation_id" in refusal.detail or (tool.is_read_only and refusal.code not in _RECORDED_OF_READS):
+        """Have a refusal recorded, unless an operation or a process tells of it already."""
+        is_told = "operation_id" in refusal.detail or refusal.code is ErrorCode.PROCESS_SPAWN_FAILED
+        if is_told or (tool.is_read_only and refusal.code not in _RECORDED_OF_READS):
             return
         workspace_id = given.get("workspace_id")
         refused = InstanceCallRefused(

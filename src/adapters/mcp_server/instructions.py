@@ -20,6 +20,16 @@ operation_status (by operation_id or operation_key) and read the files before yo
 done what you couldn't establish. operation_revert undoes an applied operation while its files are as it left them, \
 also with check_only.
 
+Running: exec_command starts a program and answers at once with a process_id; the end of your request or connection \
+doesn't end the process: its owner is the runner of this server, which ends it when the server ends. dispatch_status \
+unknown means that it may run: ask process_status, never start it again. Read output with read_process, from the \
+cursor last answered, until eof; EOF isn't success. output_lost says that bytes before retained_from are gone. Only \
+termination exited with exit_code 0 is success; signaled, timeout, terminated and unknown are not, and what you can't \
+establish is to be reported as unverified. A terminal (tty true) starts with a fixed 24x80; process_resize changes it \
+(PROCESS_NOT_TTY, PROCESS_NOT_RUNNING); tty_size is no argument. While a process lives its workspace is occupied: \
+patches and other commands get WORKSPACE_BUSY. What confines commands is told by workspace_info: sandbox_level and \
+network enforcement are what holds, not what was asked for.
+
 Waiting: changes of one workspace run one after another, in order of arrival; reads never wait. WORKSPACE_BUSY means \
 that it is occupied and the call wasn't run; RESOURCE_QUEUE_FULL that 64 calls wait already. Cancelling a call cancels \
 its waiting only: a change that has begun is finished, and operation_status knows it.

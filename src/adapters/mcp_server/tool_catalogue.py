@@ -5,12 +5,18 @@ from collections.abc import Mapping
 from adapters.mcp_server.tool import Tool
 from adapters.mcp_server.tools import (
     apply_patch,
+    exec_command,
     find,
     operation_revert,
     operation_status,
+    process_resize,
+    process_status,
     read,
+    read_process,
     search,
+    terminate_process,
     workspace_info,
+    write_stdin,
 )
 
 TOOLS: Mapping[str, Tool] = {
@@ -20,6 +26,12 @@ TOOLS: Mapping[str, Tool] = {
         read,
         find,
         apply_patch,
+        exec_command,
+        write_stdin,
+        read_process,
+        process_status,
+        process_resize,
+        terminate_process,
         operation_status,
         search,
         operation_revert,
