@@ -46,12 +46,13 @@ def test_a_tool_says_everything_a_client_asks(tool: dict[str, Any]) -> None:
         assert set(schema.get("required", [])) <= set(schema["properties"])
 
 
-def test_tools_that_change_files_say_so() -> None:
+def test_tools_that_change_something_say_so() -> None:
     hints = {tool["name"]: tool["annotations"] for tool in _listed()}
     writers = {name for name, each in hints.items() if not each["readOnlyHint"]}
-    assert writers == {"apply_patch", "operation_revert"}
-    assert all(hints[name]["destructiveHint"] for name in writers)
-    assert not any(each["openWorldHint"] for each in hints.values())
+    drivers = {"write_stdin", "process_resize", "terminate_process"}
+    assert writers == {"apply_patch", "operation_revert", "exec_command"} | drivers
+    assert {name for name in writers if not hints[name]["destructiveHint"]} == {"process_resize"}
+    assert {name for name in hints if hints[name]["openWorldHint"]} == {"exec_command", "write_stdin"}
 
 
 @pytest.mark.parametrize(("tool", "given", "answered"), [
@@ -59,6 +60,12 @@ def test_tools_that_change_files_say_so() -> None:
     ("find", ["offset", "limit"], ["incomplete", "listing_version", "next_offset", "truncated"]),
     ("apply_patch", ["patch", "expected_versions", "operation_key", "check_only"], ["status", "changes", "files"]),
     ("operation_status", ["operation_id", "operation_key"], ["events", "finished_at", "reverted_by"]),
+    ("exec_command", ["command", "tty", "stdin", "timeout_ms", "operation_key"], ["process_id", "dispatch_status"]),
+    ("read_process", ["cursor", "wait_ms", "max_bytes"], ["chunk", "eof", "output_lost", "retained_from"]),
+    ("process_status", ["process_id"], ["termination", "output_total", "output_retained_from", "signal", "owner"]),
+    ("write_stdin", ["process_id", "data", "eof"], ["ok"]),
+    ("process_resize", ["process_id", "rows", "cols"], ["ok", "rows", "cols"]),
+    ("terminate_process", ["process_id", "signal", "grace_ms"], ["ok"]),
 ])
 def test_schemas_name_what_models_rely_on(tool: str, given: list[str], answered: list[str]) -> None:
     listed = next(each for each in _listed() if each["name"] == tool)
@@ -66,10 +73,18 @@ def test_schemas_name_what_models_rely_on(tool: str, given: list[str], answered:
     assert set(answered) <= set(listed["outputSchema"]["properties"])
 
 
+def test_a_command_takes_nothing_that_the_operator_decides() -> None:
+    properties = set(next(each for each in _listed() if each["name"] == "exec_command")["inputSchema"]["properties"])
+    assert not properties & {"environment_id", "cwd", "env", "tty_size", "network", "sandbox"}
+
+
 @pytest.mark.parametrize(("tool", "words"), [
     ("read", ["next_offset", "content_lossy"]),
     ("find", ["next_offset", "incomplete", "listing_version"]),
     ("apply_patch", ["status=unknown", "operation_status"]),
+    ("exec_command", ["unknown", "PROCESS_SPAWN_FAILED", "WORKSPACE_BUSY", "operation_key"]),
+    ("read_process", ["output_lost", "retained_from", "eof", "TIMEOUT"]),
+    ("process_status", ["termination", "exit_code 0", "signaled", "unknown"]),
     ("workspace_info", ["availability", "occupancy"]),
 ])
 def test_descriptions_name_what_models_rely_on(tool: str, words: list[str]) -> None:

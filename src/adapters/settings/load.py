@@ -134,8 +134,11 @@ def _whole_number(environment: Mapping[str, str], name: str, least: int) -> int 
 
 def _runner_socket(environment: Mapping[str, str]) -> str | None:
     """Return the socket of a runner started elsewhere. Raises StartupError where only half of it is said."""
-    kind = environment.get("CODESPACE_RUNNER", "").strip() or "in-process"
+    written = environment.get("CODESPACE_RUNNER", "").strip()
+    kind = written or "in-process"
     path = environment.get("CODESPACE_RUNNER_SOCKET", "").strip()
+    if path and not written:
+        raise StartupError("CODESPACE_RUNNER_SOCKET is only used with CODESPACE_RUNNER=uds: set that too.")
     if kind not in ("in-process", "uds"):
         raise StartupError(f"The environment variable CODESPACE_RUNNER is {kind!r}; it can be in-process or uds.")
     if kind == "uds" and not path:

@@ -67,9 +67,9 @@ async def write_input(world: World, command: WriteInput, caller: Caller) -> Done
     return Done()
 
 
-def _input_bytes(data: str) -> bytes:
+def _input_bytes(text: str) -> bytes:
     try:
-        content = data.encode()
+        content = text.encode()
     except UnicodeEncodeError as error:
         raise CodespaceError(
             ErrorCode.INVALID_ARGUMENT, f"data isn't valid Unicode at character {error.start}.",

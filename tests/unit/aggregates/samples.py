@@ -8,6 +8,15 @@ from codespace_es.aggregates.instance import (
     InstanceStopped,
 )
 from codespace_es.aggregates.operation import OperationFinished, OperationMinted, OperationReverted
+from codespace_es.aggregates.process import (
+    CommandRequest,
+    ProcessEndRequested,
+    ProcessExited,
+    ProcessInputSent,
+    ProcessNotStarted,
+    ProcessResized,
+    ProcessSpawned,
+)
 from codespace_es.aggregates.store import StoreBodiesRemoved, StoreCopied, StoreCreated
 from codespace_es.aggregates.workspace import WorkspaceBound
 from codespace_es.vocabulary.errors import ErrorCode
@@ -45,8 +54,27 @@ REJECTED = OperationFinished(status="rejected", fault=Fault(code=ErrorCode.INVAL
 ROLLED_BACK = OperationFinished(status="failed_rolled_back", result=BODY)
 UNKNOWN = OperationFinished(status="unknown", reason="unknown", result=BODY)
 REVERTED = OperationReverted(by=OTHER_ID)
+REQUESTED_COMMAND = CommandRequest(
+    workspace_key=WorkspaceKey("wsp-1"), workspace_id="demo", argv=BODY, command_line="true", tty=True, stdin="pipe",
+    timeout_ms=30_000, environment_names=("PATH",), sandbox="none", network="restricted", is_network_enforced=False,
+    fingerprint=DIGEST,
+)
+SPAWNED = ProcessSpawned(
+    request=REQUESTED_COMMAND, pid=1, started_ticks=2, boot_id="boot", pid_namespace=3, rows=24, columns=80
+)
+NOT_STARTED = ProcessNotStarted(
+    request=REQUESTED_COMMAND, fault=Fault(code=ErrorCode.PROCESS_SPAWN_FAILED, message="No."), errno=2
+)
+INPUT_SENT = ProcessInputSent(size_bytes=0, is_eof=True, mac="00")
+RESIZED = ProcessResized(rows=40, columns=120)
+END_REQUESTED = ProcessEndRequested(cause="caller", signal=15, grace_ms=2_000)
+TIME_IS_UP = ProcessEndRequested(cause="timeout", signal=15, grace_ms=2_000)
+EXITED = ProcessExited(
+    termination="exited", exit_code=0, output_bytes=0, retained_from=0, duration_ms=1, swept=0, is_output_cut=False
+)
 
 EVENTS: tuple[Event, ...] = (
     CREATED, REMOVED, COPIED, STARTED, STOPPED, CALL_REFUSED, RECOVERED, BOUND, KEY_TAKEN, HOLD_TAKEN, RELEASED,
-    MINTED, APPLIED, CHECKED, REJECTED, ROLLED_BACK, UNKNOWN, REVERTED,
+    MINTED, APPLIED, CHECKED, REJECTED, ROLLED_BACK, UNKNOWN, REVERTED, SPAWNED,
+    NOT_STARTED, INPUT_SENT, RESIZED, END_REQUESTED, TIME_IS_UP, EXITED,
 )

@@ -11,21 +11,28 @@ from samples import (
     CALL_REFUSED,
     CHECKED,
     DIGEST,
+    END_REQUESTED,
     EVENTS,
+    EXITED,
     HOLD_ID,
+    INPUT_SENT,
     MINTED,
+    NOT_STARTED,
     OPERATION_ID,
     OTHER_ID,
     RECOVERED,
     REJECTED,
     REMOVED,
+    RESIZED,
     ROLLED_BACK,
+    SPAWNED,
     STARTED,
     STOPPED,
+    TIME_IS_UP,
     UNKNOWN,
 )
 
-from codespace_es.aggregates import claim, instance, operation, store, workspace
+from codespace_es.aggregates import claim, instance, operation, process, store, workspace
 from codespace_es.open_index import open_change
 from codespace_es.ports.log import OpenChange
 from codespace_es.vocabulary.decider import Decider
@@ -55,8 +62,13 @@ COMMANDS: dict[str, tuple[Decider, list[Any]]] = {
         *[operation.FinishOperation(end) for end in ENDS],
         *[operation.MintFinishedOperation(MINTED, end) for end in ENDS],
     ]),
+    "process": (process.PROCESS, [
+        process.RecordSpawn(SPAWNED), process.RecordNoStart(NOT_STARTED), process.RecordInput(INPUT_SENT),
+        process.RecordResize(RESIZED), process.RequestEnd(END_REQUESTED), process.RequestEnd(TIME_IS_UP),
+        process.RecordExit(EXITED),
+    ]),
 }
-OPEN_STATES = (operation.Minted, instance.Running)
+OPEN_STATES = (operation.Minted, instance.Running, process.Running)
 
 
 def run(decider: Decider, commands: list[Any]) -> list[Event]:
@@ -101,4 +113,5 @@ def test_what_an_event_opens_is_filed_under_its_own_workspace(event):
     change = open_change(StreamId("stream"), event)
     if change is not None:
         for _, workspace_key in change.opens:
-            assert workspace_key == getattr(event, "workspace_key", None)
+            told_by = getattr(event, "request", event) if event.TOPIC == "process.spawned.v1" else event
+            assert workspace_key == getattr(told_by, "workspace_key", None)

@@ -9,20 +9,27 @@ from samples import (
     CHECKED,
     CREATED,
     DIGEST,
+    END_REQUESTED,
+    EXITED,
     HOLD_ID,
     HOLD_TAKEN,
+    INPUT_SENT,
     KEY_TAKEN,
     MINTED,
+    NOT_STARTED,
     OPERATION_ID,
     OTHER_ID,
     RECOVERED,
     REJECTED,
     RELEASED,
     REMOVED,
+    RESIZED,
     REVERTED,
     ROLLED_BACK,
+    SPAWNED,
     STARTED,
     STOPPED,
+    TIME_IS_UP,
     UNKNOWN,
 )
 
@@ -45,6 +52,15 @@ from codespace_es.aggregates.operation import (
     Reverted,
     Unminted,
     require_revertible,
+)
+from codespace_es.aggregates.process import (
+    PROCESS,
+    RecordExit,
+    RecordInput,
+    RecordNoStart,
+    RecordResize,
+    RecordSpawn,
+    RequestEnd,
 )
 from codespace_es.aggregates.store import STORE, STORE_FORMAT, CreateStore, RemoveBodies, StoreCreated
 from codespace_es.aggregates.workspace import WORKSPACE, BindWorkspace
@@ -87,6 +103,16 @@ TAKE_HOLD = TakeClaim("hold", HOLD_ID, DIGEST)
     pytest.param(OPERATION, [MINTED], FinishOperation(APPLIED), [APPLIED], id="a patch is finished"),
     pytest.param(OPERATION, [MINTED], FinishOperation(UNKNOWN), [UNKNOWN], id="a lost patch is finished too"),
     pytest.param(OPERATION, [MINTED, APPLIED], MarkReverted(OTHER_ID), [REVERTED], id="an applied patch is undone"),
+    pytest.param(PROCESS, [], RecordSpawn(SPAWNED), [SPAWNED], id="a command is spawned"),
+    pytest.param(PROCESS, [], RecordNoStart(NOT_STARTED), [NOT_STARTED], id="a command can't be started"),
+    pytest.param(PROCESS, [SPAWNED], RecordInput(INPUT_SENT), [INPUT_SENT], id="a live one is written to"),
+    pytest.param(PROCESS, [SPAWNED], RecordResize(RESIZED), [RESIZED], id="a live one is resized"),
+    pytest.param(PROCESS, [SPAWNED], RequestEnd(TIME_IS_UP), [TIME_IS_UP], id="a live one is asked to end"),
+    pytest.param(PROCESS, [SPAWNED, TIME_IS_UP], RequestEnd(END_REQUESTED), [], id="the first cause stands"),
+    pytest.param(PROCESS, [SPAWNED, END_REQUESTED], RecordExit(EXITED), [EXITED], id="a command ends"),
+    pytest.param(PROCESS, [SPAWNED, EXITED], RecordExit(EXITED), [], id="a command ends once"),
+    pytest.param(PROCESS, [SPAWNED, EXITED], RequestEnd(TIME_IS_UP), [], id="what has ended needs no end"),
+    pytest.param(PROCESS, [NOT_STARTED], RecordExit(EXITED), [], id="what never began doesn't end"),
 ])
 def test_a_command_leads_to_its_events(decider, given, command, then):
     assert decider.decide(decider.fold(given), command) == then
@@ -106,6 +132,14 @@ def test_what_was_not_applied_or_is_undone_cannot_be_undone(given, reason):
         OPERATION.decide(OPERATION.fold(given), MarkReverted(OTHER_ID))
     assert refusal.value.code == ErrorCode.REVERT_CONFLICT
     assert reason in refusal.value.message
+
+
+@pytest.mark.parametrize("given", [[], [NOT_STARTED], [SPAWNED, EXITED]])
+@pytest.mark.parametrize("command", [RecordInput(INPUT_SENT), RecordResize(RESIZED)])
+def test_what_does_not_run_cannot_be_driven(given, command):
+    with pytest.raises(CodespaceError) as refusal:
+        PROCESS.decide(PROCESS.fold(given), command)
+    assert refusal.value.code == ErrorCode.PROCESS_NOT_RUNNING
 
 
 def test_a_refused_undo_names_the_one_that_came_before():
@@ -140,6 +174,10 @@ def test_what_is_held_cannot_be_taken(taken, command):
     (OPERATION, [], FinishOperation(APPLIED)),
     (OPERATION, [MINTED, APPLIED], FinishOperation(APPLIED)),
     (OPERATION, [MINTED, APPLIED, REVERTED], FinishOperation(APPLIED)),
+    (PROCESS, [SPAWNED], RecordSpawn(SPAWNED)),
+    (PROCESS, [SPAWNED], RecordNoStart(NOT_STARTED)),
+    (PROCESS, [SPAWNED, EXITED], RecordSpawn(SPAWNED)),
+    (PROCESS, [NOT_STARTED], RecordSpawn(SPAWNED)),
 ])
 def test_what_only_a_fault_of_ours_could_ask_for_is_not_decided(decider, given, command):
     with pytest.raises(AssertionError):

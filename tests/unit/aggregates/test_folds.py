@@ -9,25 +9,32 @@ from samples import (
     COPIED,
     CREATED,
     DIGEST,
+    END_REQUESTED,
     EVENTS,
+    EXITED,
     HOLD_ID,
     HOLD_TAKEN,
+    INPUT_SENT,
     KEY_TAKEN,
     MINTED,
+    NOT_STARTED,
     OPERATION_ID,
     OTHER_ID,
     RECOVERED,
     REJECTED,
     RELEASED,
     REMOVED,
+    RESIZED,
     REVERTED,
     ROLLED_BACK,
+    SPAWNED,
     STARTED,
     STOPPED,
+    TIME_IS_UP,
     UNKNOWN,
 )
 
-from codespace_es.aggregates import claim, instance, operation, store, workspace
+from codespace_es.aggregates import claim, instance, operation, process, store, workspace
 from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.vocabulary.decider import Decider
 from codespace_es.vocabulary.event import Event
@@ -41,6 +48,9 @@ KEY_HELD = claim.Taken("operation_key", OPERATION_ID, DIGEST)
 HELD = claim.Taken("hold", HOLD_ID, DIGEST)
 IS_MINTED = operation.Minted(MINTED)
 FINISHED = operation.Finished(MINTED, APPLIED)
+LIVES = process.Running(SPAWNED)
+ENDING = process.Running(SPAWNED, END_REQUESTED)
+IS_OVER = process.Exited(SPAWNED, EXITED)
 
 FOLDS: list[tuple[Decider, object, list[tuple[Event, object]]]] = [
     (store.STORE, store.Absent(), [(CREATED, CREATED_STATE)]),
@@ -57,6 +67,16 @@ FOLDS: list[tuple[Decider, object, list[tuple[Event, object]]]] = [
     (operation.OPERATION, IS_MINTED, [(end, operation.Finished(MINTED, end)) for end in ENDS]),
     (operation.OPERATION, FINISHED, [(REVERTED, operation.Reverted(MINTED, APPLIED, OTHER_ID))]),
     (operation.OPERATION, operation.Reverted(MINTED, APPLIED, OTHER_ID), []),
+    (process.PROCESS, process.Unspawned(), [(SPAWNED, LIVES), (NOT_STARTED, process.NotStarted(NOT_STARTED))]),
+    (process.PROCESS, LIVES, [
+        (INPUT_SENT, LIVES), (RESIZED, LIVES), (END_REQUESTED, ENDING),
+        (TIME_IS_UP, process.Running(SPAWNED, TIME_IS_UP)), (EXITED, IS_OVER),
+    ]),
+    (process.PROCESS, ENDING, [
+        (INPUT_SENT, ENDING), (RESIZED, ENDING), (END_REQUESTED, ENDING), (TIME_IS_UP, ENDING), (EXITED, IS_OVER),
+    ]),
+    (process.PROCESS, IS_OVER, []),
+    (process.PROCESS, process.NotStarted(NOT_STARTED), []),
 ]
 """All that may follow, state by state; whatever isn't here must be refused."""
 
@@ -79,7 +99,7 @@ def test_an_event_is_folded_where_it_may_follow_and_refused_everywhere_else(deci
 
 def test_every_aggregate_begins_where_nothing_has_happened():
     assert {type(decider.initial_state).__name__ for decider, _, _ in FOLDS} == {
-        "Absent", "Unstarted", "Unbound", "Free", "Unminted",
+        "Absent", "Unstarted", "Unbound", "Free", "Unminted", "Unspawned",
     }
 
 

@@ -54,10 +54,7 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, told: str)
 @pytest.mark.parametrize("key", sorted(LATER_WORKSPACE_KEYS))
 def test_every_key_of_a_later_feature_may_be_off_and_nothing_else(tmp_path: Path, key: str) -> None:
     asking = {
-        "network": "enabled", "approvals": "confirm", "approval_ttl_seconds": 60, "operator_unsafe": True,
-        "live_process": "shared", "sandbox": "require", "env": {"A": "b"}, "pass_env": ["PATH"],
-        "pending_bias": "require", "stdin_default": "null", "output_retention_bytes": 1_048_576,
-        "process_timeout_seconds": 600,
+        "approvals": "confirm", "approval_ttl_seconds": 60, "operator_unsafe": True, "pending_bias": "require",
     }
     for value in (each for each in LATER_WORKSPACE_KEYS[key].allowed if each is not None):
         tables = {"workspaces": {"demo": {"root": "/x", key: value}}}
@@ -69,7 +66,7 @@ def test_every_key_of_a_later_feature_may_be_off_and_nothing_else(tmp_path: Path
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("store", "postgresql://x"), ("max_processes", 4), ("resolve_listing", "while-pending"),
+    [("store", "postgresql://x"), ("resolve_listing", "while-pending"),
      ("custom_tools", ["/x.py"]), ("http", {"token": "s3cret"})],
 )
 def test_a_whole_feature_that_is_missing_is_refused_without_telling_its_value(

@@ -75,10 +75,6 @@ def test_the_log_lies_in_the_data_directory_unless_its_file_is_named(tmp_path: P
         ("CODESPACE_STORE", "sqlite", "postgresql://me:s3cret@host"),
         ("CODESPACE_HTTP_TOKEN", "", "s3cret"),
         ("CODESPACE_OPERATOR_TOKEN", " ", "s3cret"),
-        ("CODESPACE_PROCESS_TIMEOUT_SECS", "30", "soon"),
-        ("CODESPACE_MAX_PROCESSES", "8", "9"),
-        ("CODESPACE_RUNNER", "in-process", "uds"),
-        ("CODESPACE_RUNNER_SOCKET", "", "/run/s3cret.sock"),
     ],
 )
 def test_a_variable_of_a_later_feature_is_refused_and_never_ignored(name: str, off: str, asking: str) -> None:
@@ -86,6 +82,50 @@ def test_a_variable_of_a_later_feature_is_refused_and_never_ignored(name: str, o
     with pytest.raises(StartupError, match=f"{name} is not supported") as refused:
         loaded(**{name: asking})
     assert "s3cret" not in str(refused.value)
+
+
+def test_the_time_limit_of_a_workspace_wins_over_the_environment_and_that_over_the_defaults(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(
+        f'[defaults]\nprocess_timeout_seconds = 5\n'
+        f'[workspaces.slow]\nroot = "{tmp_path}/slow"\nprocess_timeout_seconds = 600\n'
+        f'[workspaces.other]\nroot = "{tmp_path}/other"\n', encoding="utf-8",
+    )
+    flags = Flags(config=str(config))
+
+    def limits(**environment: str) -> list[int]:
+        return [each.process_timeout_seconds for each in loaded(flags, **environment).workspaces.values()]
+
+    assert limits() == [600, 5]
+    assert limits(CODESPACE_PROCESS_TIMEOUT_SECS="7") == [600, 7]
+    assert limits(CODESPACE_PROCESS_TIMEOUT_SECS="0") == [600, 0]
+
+
+def test_the_number_of_processes_comes_from_environment_file_default_in_this_order(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("max_processes = 3\n", encoding="utf-8")
+    flags = Flags(config=str(config))
+    assert loaded().max_processes == 8
+    assert loaded(flags).max_processes == 3
+    assert loaded(flags, CODESPACE_MAX_PROCESSES="5").max_processes == 5
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("CODESPACE_PROCESS_TIMEOUT_SECS", "soon"), ("CODESPACE_PROCESS_TIMEOUT_SECS", "-1"),
+    ("CODESPACE_PROCESS_TIMEOUT_SECS", "1.5"), ("CODESPACE_MAX_PROCESSES", "0"), ("CODESPACE_MAX_PROCESSES", "many"),
+])
+def test_an_unusable_number_of_the_environment_is_refused_and_never_replaced(name: str, value: str) -> None:
+    with pytest.raises(StartupError, match=f"{name} is '{value}'"):
+        loaded(**{name: value})
+
+
+def test_a_runner_elsewhere_is_asked_for_by_kind_and_socket_together() -> None:
+    assert loaded().runner_socket is None
+    assert loaded(CODESPACE_RUNNER="in-process").runner_socket is None
+    assert loaded(CODESPACE_RUNNER="uds", CODESPACE_RUNNER_SOCKET="/run/r").runner_socket == "/run/r"
+    for half in ({"CODESPACE_RUNNER": "uds"}, {"CODESPACE_RUNNER": "tcp"}, {"CODESPACE_RUNNER_SOCKET": "/run/r"}):
+        with pytest.raises(StartupError, match="CODESPACE_RUNNER"):
+            loaded(**half)
 
 
 def test_without_a_workspace_the_line_to_type_is_told() -> None:

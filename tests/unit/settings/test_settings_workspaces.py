@@ -38,6 +38,21 @@ def test_a_colon_that_begins_no_profile_belongs_to_the_path(tmp_path: Path) -> N
     assert parse_short_form(f"demo={odd}") == ("demo", {"root": str(odd)})
 
 
+def test_commands_get_the_variables_that_are_written_or_passed_on_by_name_and_no_other(tmp_path: Path) -> None:
+    written = {"MODE": "test", "BOTH": "written"}
+    table = WorkspaceTable(root=str(tmp_path), env=written, pass_env=["TOKEN", "BOTH", "NO"])
+    environment = {"TOKEN": "t", "BOTH": "passed", "SECRET": "s"}
+    resolved = resolve_workspaces({"demo": table}, machine_id="m", private_paths=(), environment=environment)
+    assert resolved["demo"].env == {"TOKEN": "t", "BOTH": "written", "MODE": "test"}
+
+
+@pytest.mark.parametrize("variables", [{"": "x"}, {"A=B": "x"}, {"A": "x\0y"}, {"A\0": "x"}])
+def test_what_cannot_be_a_variable_is_refused(tmp_path: Path, variables: dict[str, str]) -> None:
+    with pytest.raises(StartupError, match="can't be an environment variable"):
+        resolve_workspaces({"demo": WorkspaceTable(root=str(tmp_path), env=variables)}, machine_id="m",
+                           private_paths=())
+
+
 @pytest.mark.parametrize("text", ["demo", "=x", "demo=", "demo=/there/is/nothing"])
 def test_a_short_form_that_cannot_be_meant_is_refused(text: str) -> None:
     with pytest.raises(StartupError, match="--workspace"):
