@@ -26,7 +26,7 @@ OpenRunner = Callable[..., AbstractAsyncContextManager[SpawnerRunner]]
 def command(root: Path, *argv: str, environment: Mapping[str, str] | None = None, **fields: Any) -> RunnerCommand:
     """Return a command as the server would make it."""
     chosen: dict[str, Any] = {
-        "tty": False, "stdin": "null", "rows": 24, "columns": 80, "is_network_enabled": True, "sandbox": "auto",
+        "tty": False, "stdin": "null", "rows": 24, "columns": 80, "is_network_enabled": True, "sandbox": "off",
         "hidden_paths": (), "read_only_paths": (), "output_retention_bytes": 256 * 1024, "head_bytes": 32 * 1024,
         "process_id": ProcessId(f"proc-{os.getpid()}-{next(_numbers)}"), **fields,
     }

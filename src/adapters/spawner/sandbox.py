@@ -1,16 +1,23 @@
-"""What confines a command. Here: level 1, nothing but its own session, its reaper and its limits.
+"""What confines a command: the ladder, whose best level that works here is taken.
 
-This module is the seam for the other levels; `gate` and `reaper` know nothing of how a command is confined.
+    3  bubblewrap and the system call filter (`bubblewrap`)
+    2  Landlock and the system call filter (`landlock_confinement`)
+    1  nothing but a session, a reaper and limits of its own
 
-- `probe(request)` finds out, by trying, what can be enforced on this machine. It may start processes, and may take
-  milliseconds; whoever needs it often keeps the answer.
+This module is the seam: `loop`, `gate` and `reaper` know nothing of how a command is confined.
+
+- `probe(request)` finds out, by trying, what can be enforced on this machine. The first call starts processes and may
+  take a few milliseconds, seconds at worst; a fork of this process inherits what it found.
 - `confine(request)` is called in the reaper of one command, before anything of it is forked. It answers with a
   `Confinement`: `argv_prefix` goes before the command (as `/usr/bin/bwrap … --`; its first word is executed, so it is a
-  path), `enter` is called in the forked child as its last step before the gate, with the working directory set and
-  only descriptors 0 to 2, the gate's and `descriptors` open, and `report` is what the caller is told. `enter` may raise
-  OSError: nothing runs then. Its effects have to survive `execve` (Landlock, seccomp, no_new_privs).
+  path), `environment` is all that `execve` is given, `enter` is called in the forked child as its last step before the
+  gate, with the working directory set and only descriptors 0 to 2, the gate's and `descriptors` open, and `report` is
+  what the caller is told. `enter` may raise OSError: nothing runs then. Its effects have to survive `execve`.
 - `descriptors` are kept open for the child up to and over its `execve` (as for `bwrap --seccomp FD`): confine opens
   them, the child's side is made inheritable by `gate`, the reaper closes its own.
+- The forked child and what is below it may at first be `wrappers`, not the command: the reaper signals what is below
+  them, doesn't count them, and asks `wait_status` what the end of the first says of the command's.
+- `finish` is called when the tree is gone, or never was.
 
 `request` is the `start` message: `root`, `network` (bool), `sandbox` ("auto", "require", "off"), `hidden_paths`,
 `read_only_paths`, `tty`, `argv`, `environment`. Refusals are SandboxError: then nothing is started.
@@ -18,42 +25,27 @@ This module is the seam for the other levels; `gate` and `reaper` know nothing o
 
 from __future__ import annotations
 
+from adapters.spawner import bubblewrap, landlock_confinement
+from adapters.spawner.probe import Found, find_out
+from adapters.spawner.sandbox_confinement import Confinement, SandboxError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from adapters.spawner.wire import Message
 
+__all__ = ["Confinement", "Found", "SandboxError", "confine", "limit_to", "probe"]
 
-class SandboxError(Exception):
-    """The command can't be confined as it has to be. Carries the system's errno, if it had one."""
-
-    def __init__(self, message: str, errno: int | None = None) -> None:
-        super().__init__(message)
-        self.errno = errno
+_found: Found | None = None
 
 
-class Confinement:
-    """How one command will be confined."""
-
-    __slots__ = ("argv_prefix", "descriptors", "enter", "report")
-
-    def __init__(
-        self,
-        report: Message,
-        *,
-        argv_prefix: tuple[str, ...] = (),
-        enter: Callable[[], None] | None = None,
-        descriptors: tuple[int, ...] = (),
-    ) -> None:
-        self.report = report
-        self.argv_prefix = argv_prefix
-        self.enter = enter
-        self.descriptors = descriptors
-
-
-def probe(request: Message) -> Message:  # noqa: ARG001 - what can be enforced may depend on what is asked for
-    """Return what is enforced here: `level`, `kind`, `is_network_enforced`, `gaps`."""
+def probe(request: Message) -> Message:
+    """Return what is enforced here: `level`, `kind`, `is_network_enforced`, `gaps`; the latter for `request`."""
+    found = _find_out_once()
+    if request.get("sandbox") != "off":
+        if found.bubblewrap is not None:
+            return bubblewrap.report(request)
+        if found.landlock_abi:
+            return landlock_confinement.report(request, found.landlock_abi)
     return {
         "level": 1,
         "kind": "none",
@@ -64,7 +56,30 @@ def probe(request: Message) -> Message:  # noqa: ARG001 - what can be enforced m
 
 def confine(request: Message) -> Confinement:
     """Return how the command of `request` will be confined. Raises SandboxError."""
-    report = probe(request)
-    if request["sandbox"] == "require" and report["level"] < 2:
+    found = _find_out_once()
+    try:
+        if request["sandbox"] != "off":
+            if found.bubblewrap is not None:
+                return bubblewrap.confine(request, *found.bubblewrap)
+            if found.landlock_abi:
+                return landlock_confinement.confine(request, found.landlock_abi)
+    except OSError as error:
+        raise SandboxError(f"The sandbox can't be set up: {error}.", error.errno) from error
+    if request["sandbox"] == "require":
         raise SandboxError("No sandbox works on this machine, and this workspace requires one.")
-    return Confinement(report)
+    return Confinement(probe(request), request["environment"])
+
+
+def limit_to(level: int) -> Found:
+    """Take no level above `level` from now on, in this process and its forks; return what is left."""
+    global _found  # noqa: PLW0603 - found out once a process
+    found = _find_out_once()
+    _found = Found(found.bubblewrap if level >= 3 else None, found.landlock_abi if level >= 2 else 0)
+    return _found
+
+
+def _find_out_once() -> Found:
+    global _found  # noqa: PLW0603 - found out once a process
+    if _found is None:
+        _found = find_out()
+    return _found

@@ -111,8 +111,9 @@ def forbid_new_privileges() -> None:
 def install(program: bytes) -> None:
     """Filter this process' calls, and those of whatever it becomes, for good. Raises OSError."""
     instructions = ctypes.create_string_buffer(program, len(program))
-    header = struct.pack("=H6xQ", len(program) // 8, ctypes.addressof(instructions))
-    _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(ctypes.create_string_buffer(header, len(header))))
+    packed = struct.pack("=H6xQ", len(program) // 8, ctypes.addressof(instructions))
+    header = ctypes.create_string_buffer(packed, len(packed))
+    _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(header))
 
 
 def _prctl(option: int, first: int, second: int = 0) -> None:
