@@ -7,6 +7,8 @@ from pathlib import Path
 
 import anyio
 import pytest
+
+from codespace_es.ports.runner import LiveProcess, ProcessEnd
 from support.process_runner import (
     PYTHON,
     Locks,
@@ -19,8 +21,6 @@ from support.process_runner import (
     until_output,
     whole_output,
 )
-
-from codespace_es.ports.runner import LiveProcess, ProcessEnd
 
 pytestmark = pytest.mark.anyio
 

@@ -16,11 +16,12 @@ def make(kind: str, capacity: int) -> Ring:
 
 
 @pytest.mark.parametrize("kind", ["memory", "file"])
-@given(printed=pieces, capacity=st.integers(1, 50), head_bytes=st.integers(0, 60), cursor=st.integers(0, 300),
-       bytes_max=st.integers(0, 100))
+@given(printed=pieces, capacity=st.integers(1, 50), head_bytes=st.integers(0, 60),
+       asked=st.tuples(st.integers(0, 300), st.integers(0, 100)))
 def test_the_window_holds_exactly_the_last_bytes_and_counts_all(
-    kind: str, printed: list[bytes], capacity: int, head_bytes: int, cursor: int, bytes_max: int
+    kind: str, printed: list[bytes], capacity: int, head_bytes: int, asked: tuple[int, int]
 ) -> None:
+    cursor, bytes_max = asked
     ring = make(kind, capacity)
     window = OutputWindow(ring, head_bytes=head_bytes)
     everything = b""

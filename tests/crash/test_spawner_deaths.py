@@ -1,0 +1,213 @@
+"""Whoever dies, whenever: no program outlives its server, and the locks say so. Real processes, really killed."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from codespace_es.ports.runner import NotStartedError, RunnerLostError
+from support.process_runner import (
+    Locks,
+    Workshop,
+    children_of,
+    command,
+    own_runner,
+    processes_with,
+    until_gone,
+    until_output,
+)
+
+pytestmark = pytest.mark.anyio
+
+ROOT = Path(__file__).parents[2]
+MARK = f"deaths-of-{os.getpid()}"
+DAEMONS = "trap '' TERM HUP; for i in $(seq 9); do setsid sleep 600 & done; echo ready; sleep 600"
+
+
+@contextmanager
+def server(path: Path, mark: str, script: str, state: str, count: int) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Have a server in a process of its own that has started commands; and its spawner's pid."""
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "tests/support/process_parent.py"), str(path), mark, script, state, str(count)],
+        stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": f"{ROOT}/src:{ROOT}:{ROOT}/tests"})
+    assert process.stdout is not None
+    try:
+        ready, spawner = process.stdout.readline().split()
+        assert ready == "ready"
+        yield process, int(spawner)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+async def locks_are_free(path: Path, count: int) -> None:
+    locks = Locks(path / "locks")
+    for name in ("instance", *(f"lease-{number}" for number in range(count))):
+        await locks.until_free(name)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+async def test_a_killed_server_takes_thirty_daemons_with_it(tmp_path: Path, number: int) -> None:
+    mark = f"{MARK}-server-{number}"
+    with server(tmp_path, mark, DAEMONS, "live", 3) as (process, _):
+        assert len(processes_with(mark)) >= 30
+        process.send_signal(number)
+        with anyio.fail_after(10):
+            await until_gone(mark)
+            await locks_are_free(tmp_path, 3)
+
+
+async def test_locks_are_held_as_long_as_a_tree_lives_even_if_server_and_spawner_are_killed(tmp_path: Path) -> None:
+    mark = f"{MARK}-both"
+    with server(tmp_path, mark, DAEMONS, "live", 1) as (process, spawner):
+        reaper = children_of(spawner)[0][0]
+        os.kill(reaper, signal.SIGSTOP)
+        os.kill(spawner, signal.SIGKILL)
+        process.kill()
+        process.wait()
+        locks = Locks(tmp_path / "locks")
+        assert len(processes_with(mark)) >= 10
+        assert not locks.is_free("lease-0")
+        assert not locks.is_free("instance")
+        os.kill(reaper, signal.SIGCONT)
+        with anyio.fail_after(10):
+            await until_gone(mark)
+            await locks_are_free(tmp_path, 1)
+
+
+@pytest.mark.parametrize("victim", ["server", "spawner", "reaper"])
+async def test_who_dies_between_fork_and_go_has_run_nothing(tmp_path: Path, victim: str) -> None:
+    mark = f"{MARK}-gate-{victim}"
+    with server(tmp_path, mark, "touch ran; sleep 600", "gated", 2) as (process, spawner):
+        reapers = [pid for pid, _ in children_of(spawner)]
+        gated = [pid for reaper in reapers for pid, _ in children_of(reaper)]
+        assert len(gated) == 2
+        victims = {"server": [process.pid], "spawner": [spawner], "reaper": reapers}[victim]
+        for pid in victims:
+            os.kill(pid, signal.SIGKILL)
+        with anyio.fail_after(10):
+            while any(Path(f"/proc/{pid}/exe").exists() for pid in gated):
+                await anyio.sleep(0.005)
+            if victim == "server":
+                await locks_are_free(tmp_path, 2)
+        assert not (tmp_path / "ran").exists()
+
+
+@pytest.fixture
+async def workshop(tmp_path: Path) -> AsyncIterator[Workshop]:
+    with anyio.fail_after(30):
+        async with own_runner(tmp_path) as runner:
+            yield Workshop(runner, tmp_path, Locks(tmp_path / "locks"))
+
+
+def spawner_of_this_process() -> int:
+    found = [pid for pid, state in children_of(os.getpid())
+             if state not in "ZX" and b"spawner/main.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    assert len(found) == 1
+    return found[0]
+
+
+async def test_a_killed_spawner_is_a_loss_that_everybody_hears_of_and_the_next_command_runs(
+    workshop: Workshop
+) -> None:
+    mark = f"{MARK}-spawner"
+    losses = []
+
+    async def listen() -> None:
+        losses.append("lost")
+
+    await workshop.runner.on_loss(listen)
+    lease = workshop.locks.take("w")
+    process = await workshop.shell(DAEMONS, environment={"MARK": mark}, lease=lease, stdin="pipe")
+    await until_output(process, b"ready")
+    gated = await workshop.runner.start(command(workshop.root, "touch", "ran"), lease=workshop.locks.take("g"))
+    failures: list[RunnerLostError] = []
+
+    async def wait() -> None:
+        try:
+            await process.wait()
+        except RunnerLostError as error:
+            failures.append(error)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait)
+        await anyio.lowlevel.checkpoint()
+        os.kill(spawner_of_this_process(), signal.SIGKILL)
+    assert [error.is_dispatched for error in failures] == [True]
+    with pytest.raises(RunnerLostError):
+        await gated.go()
+    with pytest.raises(RunnerLostError):
+        await process.write(b"x", is_eof=False)
+    with pytest.raises(RunnerLostError):
+        await process.end(signal=signal.SIGTERM, grace_ms=0)
+    await until_gone(mark)
+    await workshop.locks.until_free("w")
+    assert (await process.read(0, wait_ms=20_000, bytes_max=100)).content == b"ready\n"
+    assert losses == ["lost"]
+    assert (await workshop.ended("echo", "again")).tail == b"again\n"
+    assert not (workshop.root / "ran").exists()
+
+
+async def test_a_killed_reaper_loses_the_status_but_no_process(workshop: Workshop) -> None:
+    mark = f"{MARK}-reaper"
+    other = await workshop.shell("sleep 600", environment={"MARK": f"{MARK}-bystander"})
+    lease = workshop.locks.take("w")
+    process = await workshop.shell(DAEMONS, environment={"MARK": mark}, lease=lease)
+    await until_output(process, b"ready")
+    (reaper,) = {
+        parent for parent, _ in children_of(spawner_of_this_process())
+        if any(f"MARK={mark}\0".encode() in Path(f"/proc/{pid}/environ").read_bytes()
+               for pid, _ in children_of(parent))}
+    os.kill(reaper, signal.SIGKILL)
+    end = await process.wait()
+    assert end.wait_status is None
+    assert end.swept >= 10
+    assert processes_with(mark) == []
+    assert workshop.locks.is_free("w")
+    assert len(processes_with(f"{MARK}-bystander")) == 1
+    await other.end(signal=signal.SIGKILL, grace_ms=0)
+    assert (await other.wait()).wait_status == signal.SIGKILL
+
+
+async def test_a_child_that_is_killed_at_its_gate_ran_nothing_and_ends(workshop: Workshop) -> None:
+    lease = workshop.locks.take("w")
+    child = await workshop.runner.start(command(workshop.root, "touch", "ran"), lease=lease)
+    lease.release()
+    os.kill(child.pid, signal.SIGKILL)
+    end = await (await child.go()).wait()
+    assert end.wait_status == signal.SIGKILL
+    assert workshop.locks.is_free("w")
+    assert not (workshop.root / "ran").exists()
+
+
+async def test_an_idle_reaper_that_is_killed_costs_nothing(workshop: Workshop) -> None:
+    await workshop.ended("true")
+    for reaper, _ in children_of(spawner_of_this_process()):
+        os.kill(reaper, signal.SIGKILL)
+    try:
+        assert (await workshop.ended("echo", "hi")).tail == b"hi\n"
+    except NotStartedError:  # it was asked before anybody had noticed: certain, and the next one runs
+        assert (await workshop.ended("echo", "hi")).tail == b"hi\n"
+
+
+async def test_a_program_inherits_neither_locks_nor_links(workshop: Workshop) -> None:
+    lease = workshop.locks.take("w")
+    gated = await workshop.runner.start(command(workshop.root, "sleep", "600"), lease=lease)
+
+    def opened() -> list[str]:
+        return sorted(os.readlink(f"/proc/{gated.pid}/fd/{number}").partition(":")[0]
+                      for number in os.listdir(f"/proc/{gated.pid}/fd"))
+
+    assert opened() == ["/dev/null", "pipe", "pipe", "pipe"], "the gate's own pipe is the fourth"
+    process = await gated.go()
+    while len(opened()) != 3:
+        await anyio.sleep(0.005)
+    await process.end(signal=signal.SIGKILL, grace_ms=0)
+    await process.wait()
