@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from codespace_es.aggregates.approval import APPROVAL
 from codespace_es.aggregates.claim import CLAIM
 from codespace_es.aggregates.instance import INSTANCE
 from codespace_es.aggregates.instance import Running as RunningInstance
@@ -29,6 +30,7 @@ DECIDERS: Mapping[str, Decider[Any, Any]] = MappingProxyType({
     "wsp": WORKSPACE,
     "claim": CLAIM,
     "op": OPERATION,
+    "appr": APPROVAL,
     "proc": PROCESS,
 })
 """How the streams of each kind are folded, by what stands before the first `-` of their name."""

@@ -47,6 +47,7 @@ from codespace_es.ports.live_processes import LiveProcesses
 from codespace_es.ports.locks import Held
 from codespace_es.ports.log import EventLog, InstanceClosedError, StoreUnavailableError, UnknownTopicError
 from codespace_es.ports.runner import Runner
+from codespace_es.ports.under_way import UnderWay
 from codespace_es.ports.world import World
 from codespace_es.vocabulary.errors import CodespaceError
 from codespace_es.vocabulary.event import Caller, Channel
@@ -176,6 +177,7 @@ def _world(settings: Settings, made: _Made) -> World:
         leases=FlockWorkspaceLeases(locks),
         runner=made.runner,
         live=LiveProcesses(),
+        under_way=UnderWay(),
         effects=made.effects,
         clock=SystemClock(),
         ids=RandomIds(),
@@ -187,6 +189,7 @@ def _world(settings: Settings, made: _Made) -> World:
 async def _alive(settings: Settings, transport: Transport, made: _Made) -> AsyncIterator[OpenCodespace]:
     """Record the instance's life; settle what the dead left beside it."""
     world = _world(settings, made)
+    await _require_operator_alone(world)
     async with living(world, _started(settings, transport), _first_caller(world, transport)) as life:
         tasks: TaskGroup
         async with anyio.create_task_group() as tasks:
@@ -199,6 +202,25 @@ async def _alive(settings: Settings, transport: Transport, made: _Made) -> Async
                 tasks.cancel_scope.cancel()
                 with anyio.CancelScope(shield=True):
                     await codespace.close(quiet_caller(world))
+
+
+async def _require_operator_alone(world: World) -> None:
+    """Refuse operator approvals where a command could grant them itself by its right to the data directory.
+
+    Raises:
+        StartupError: naming the workspace and the ways out. Source: decision 24.
+    """
+    strict = [each for each in world.workspaces.values() if each.approvals == "operator" and not each.operator_unsafe]
+    if not strict:
+        return
+    report = await world.runner.sandbox()
+    for workspace in strict:
+        if report.level < 3 or workspace.sandbox == "off":
+            raise StartupError(
+                f"Workspace {workspace.workspace_id!r}: approvals = 'operator' needs commands that can't reach the "
+                f"data directory (bubblewrap, level 3); here it is level {report.level}. Install bubblewrap, or set "
+                "operator_unsafe = true and know that a command can grant."
+            )
 
 
 def _started(settings: Settings, transport: Transport) -> InstanceStarted:

@@ -8,6 +8,14 @@ id, here and nowhere else.
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from codespace_es.command_handlers.deciding import (
+    AskApproval,
+    CreateHold,
+    ResolveHold,
+    ask_approval,
+    create_hold,
+    resolve_hold,
+)
 from codespace_es.command_handlers.driving import (
     ResizeTerminal,
     TerminateProcess,
@@ -31,6 +39,7 @@ from codespace_es.command_handlers.reading import (
     search_files,
 )
 from codespace_es.command_handlers.reporting import ReportOperation, report_operation
+from codespace_es.command_handlers.resuming import ResumeOperation, resume_operation
 from codespace_es.command_handlers.reverting import RevertOperation, revert_operation
 from codespace_es.ports.log import InstanceClosedError, StoreUnavailableError, UnknownTopicError
 from codespace_es.ports.world import World
@@ -48,6 +57,10 @@ HANDLERS: Mapping[type[Command], Handler] = {
     ApplyPatch: apply_patch,
     ReportOperation: report_operation,
     RevertOperation: revert_operation,
+    CreateHold: create_hold,
+    ResolveHold: resolve_hold,
+    ResumeOperation: resume_operation,
+    AskApproval: ask_approval,
     ExecCommand: exec_command,
     AskProcess: ask_process,
     ReadProcess: read_process,

@@ -3,6 +3,16 @@
 A stored event is never edited: a new meaning gets a new topic `.v2`, an upcaster and a stored log of the old one.
 """
 
+from codespace_es.aggregates.approval import (
+    ApprovalConsumed,
+    ApprovalCreated,
+    ApprovalDenied,
+    ApprovalExpired,
+    ApprovalGranted,
+    ApprovalParked,
+    ApprovalQueued,
+    ApprovalResuming,
+)
 from codespace_es.aggregates.claim import ClaimReleased, ClaimTaken
 from codespace_es.aggregates.instance import (
     InstanceCallRefused,
@@ -38,6 +48,14 @@ _EVENTS: tuple[type[Event], ...] = (
     OperationMinted,
     OperationFinished,
     OperationReverted,
+    ApprovalCreated,
+    ApprovalGranted,
+    ApprovalDenied,
+    ApprovalExpired,
+    ApprovalQueued,
+    ApprovalParked,
+    ApprovalResuming,
+    ApprovalConsumed,
     ProcessSpawned,
     ProcessNotStarted,
     ProcessInputSent,

@@ -4,6 +4,7 @@ A pure function of one event, applied by the log in the append's own transaction
 lists cost the same at ten events and at ten million. Source: event catalogue, section 2; decision 9.
 """
 
+from codespace_es.aggregates.approval import ApprovalConsumed, ApprovalCreated, ApprovalDenied, ApprovalExpired
 from codespace_es.aggregates.instance import InstanceRecovered, InstanceStarted, InstanceStopped
 from codespace_es.aggregates.operation import OperationFinished, OperationMinted
 from codespace_es.aggregates.process import ProcessExited, ProcessSpawned
@@ -19,6 +20,10 @@ def open_change(stream_id: StreamId, event: Event) -> OpenChange | None:  # noqa
     match event:
         case OperationMinted():
             return OpenChange(opens=(("operation", event.workspace_key),))
+        case ApprovalCreated():
+            return OpenChange(opens=(("approval", event.workspace_key),))
+        case ApprovalDenied() | ApprovalExpired() | ApprovalConsumed():
+            return _CLOSES
         case ProcessSpawned():
             return OpenChange(opens=(("process", event.request.workspace_key),))
         case InstanceStarted():

@@ -31,6 +31,7 @@ from codespace_es.ports.fault_points import FaultHook, FaultPoint, no_faults
 from codespace_es.ports.live_processes import LiveProcesses
 from codespace_es.ports.locks import Held
 from codespace_es.ports.log import StoreUnavailableError
+from codespace_es.ports.under_way import UnderWay
 from codespace_es.ports.world import World
 from codespace_es.vocabulary.answer import Answer, Command
 from codespace_es.vocabulary.event import Caller
@@ -145,6 +146,7 @@ class Server:
             input_key=bytes(32),
             runner=self._runner,
             live=LiveProcesses(),
+            under_way=UnderWay(),
             effects=_MortalEffects(self),
             clock=clock,
             ids=ids,

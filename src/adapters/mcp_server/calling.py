@@ -48,6 +48,10 @@ _RECORDED_OF_READS = frozenset({
 """Refusals of reading tools that say what somebody tried; a missing file or a bad limit says nothing."""
 
 
+_TOLD_BY_THEMSELVES = frozenset({ErrorCode.PROCESS_SPAWN_FAILED, ErrorCode.APPROVAL_REQUIRED})
+"""Refusals that leave an event of their own: `process.not_started`, `approval.created`."""
+
+
 class ToolCalls:
     """Answers `tools/call`."""
 
@@ -85,8 +89,8 @@ class ToolCalls:
     async def _keep_trace(
         self, tool: Tool, given: Mapping[str, Any], refusal: CodespaceError, caller: Caller
     ) -> None:
-        """Have a refusal recorded, unless an operation or a process tells of it already."""
-        is_told = "operation_id" in refusal.detail or refusal.code is ErrorCode.PROCESS_SPAWN_FAILED
+        """Have a refusal recorded, unless an operation, a process or a hold tells of it already."""
+        is_told = "operation_id" in refusal.detail or refusal.code in _TOLD_BY_THEMSELVES
         if is_told or (tool.is_read_only and refusal.code not in _RECORDED_OF_READS):
             return
         workspace_id = given.get("workspace_id")

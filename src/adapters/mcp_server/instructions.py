@@ -30,6 +30,12 @@ establish is to be reported as unverified. A terminal (tty true) starts with a f
 patches and other commands get WORKSPACE_BUSY. What confines commands is told by workspace_info: sandbox_level and \
 network enforcement are what holds, not what was asked for.
 
+Holds: where the operator wants approvals, apply_patch, exec_command and operation_revert answer APPROVAL_REQUIRED \
+with an approval_id and nothing runs. A hold pauses what the profile allows anyway; no argument of yours, and no \
+grant, raises a permission. Under confirm you may grant it by approval_resolve when your user agrees; under \
+operator only the operator can. Then operation_resume runs it exactly once. The grant covers the arguments, not \
+what files say later: approval_status shows which have moved on.
+
 Waiting: changes of one workspace run one after another, in order of arrival; reads never wait. WORKSPACE_BUSY means \
 that it is occupied and the call wasn't run; RESOURCE_QUEUE_FULL that 64 calls wait already. Cancelling a call cancels \
 its waiting only: a change that has begun is finished, and operation_status knows it.

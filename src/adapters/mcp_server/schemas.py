@@ -52,6 +52,8 @@ def _single(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def _compact_argument(name: str, schema: dict[str, Any]) -> dict[str, Any]:
     compact = {key: value for key, value in schema.items() if key not in ("title", "default")}
+    if compact.get("additionalProperties") is True:
+        del compact["additionalProperties"]
     if "additionalProperties" in compact:
         compact["additionalProperties"] = {"type": compact["additionalProperties"]["type"]}
     if name in _SELF_EXPLAINING:

@@ -5,8 +5,12 @@ from collections.abc import Mapping
 from adapters.mcp_server.tool import Tool
 from adapters.mcp_server.tools import (
     apply_patch,
+    approval_create,
+    approval_resolve,
+    approval_status,
     exec_command,
     find,
+    operation_resume,
     operation_revert,
     operation_status,
     process_resize,
@@ -33,8 +37,12 @@ TOOLS: Mapping[str, Tool] = {
         process_resize,
         terminate_process,
         operation_status,
+        approval_create,
+        approval_resolve,
+        operation_resume,
         search,
         operation_revert,
+        approval_status,
     )
 }
 """By name. The order is constant: clients cache lists, and models get used to them. Source: decision 34."""

@@ -89,13 +89,9 @@ class Later:
     feature: str
 
 
-_APPROVALS = "approvals"
 _PREVIEWS = "pending previews"
 
 LATER_WORKSPACE_KEYS: Mapping[str, Later] = MappingProxyType({
-    "approvals": Later(("off",), _APPROVALS),
-    "approval_ttl_seconds": Later((None,), _APPROVALS),
-    "operator_unsafe": Later((False,), _APPROVALS),
     "pending_bias": Later(("prefer",), _PREVIEWS),
 })
 

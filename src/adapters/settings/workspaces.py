@@ -20,8 +20,8 @@ from codespace_es.vocabulary.workspace import Profile, Workspace
 _WORKSPACE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _PROFILES: tuple[str, ...] = get_args(Profile)
 _CARRIED = (
-    "profile", "environment", "network", "approvals", "approval_ttl_seconds", "patch_matching", "pending_bias",
-    "live_process", "sandbox", "stdin_default", "output_retention_bytes", "process_timeout_seconds",
+    "profile", "environment", "network", "approvals", "approval_ttl_seconds", "operator_unsafe", "patch_matching",
+    "pending_bias", "live_process", "sandbox", "stdin_default", "output_retention_bytes", "process_timeout_seconds",
 )
 """Keys that stand in the vocabulary's workspace as they are written."""
 

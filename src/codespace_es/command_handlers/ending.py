@@ -14,6 +14,7 @@ from codespace_es.aggregates.operation import (
     OperationFinished,
     OperationMinted,
 )
+from codespace_es.command_handlers.consuming import Outcome, consumption
 from codespace_es.folding import fold
 from codespace_es.ports.fault_points import FaultPoint
 from codespace_es.ports.log import Append, NewBody
@@ -54,7 +55,7 @@ async def append_end(
 ) -> None:
     """Append the end of the operation that `result` tells of, with the answer that every repeat will get.
 
-    An undo that was applied marks the undone operation in the same append.
+    An undo that was applied marks the undone operation, and a hold is consumed, in the same append.
     """
     operation_id = OperationId(result.operation_id)
     stored = NewBody(StreamId(operation_id), "result", result.to_stored())
@@ -62,7 +63,9 @@ async def append_end(
     events = (await fold(world.log, OPERATION, operation_id)).decide(FinishOperation(finished))
     if minted.reverts is not None and finished.status == "applied":
         events += (await fold(world.log, OPERATION, minted.reverts)).decide(MarkReverted(operation_id))
-    await world.log.append(Append(events, bodies=(stored,)), caller)
+    outcome = Outcome(operation_id, result=stored.content)
+    hold = await consumption(world.log, minted.approval_id, outcome)
+    await world.log.append(Append((*events, *hold.events), (stored, *hold.bodies), hold.scrubbed), caller)
 
 
 async def close_operation(

@@ -27,6 +27,8 @@ from codespace_es.aggregates.process import (
     RecordSpawn,
 )
 from codespace_es.command_handlers.binding import bind
+from codespace_es.command_handlers.consuming import Outcome, consumption
+from codespace_es.command_handlers.holding import HeldRequest, hold_if_required
 from codespace_es.command_handlers.settling import settle_workspace
 from codespace_es.command_handlers.watching import Watched, watch
 from codespace_es.folding import fold, fresh
@@ -45,8 +47,8 @@ from codespace_es.vocabulary import limits
 from codespace_es.vocabulary.answer import Answer, Command
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller, Digest, Fault
-from codespace_es.vocabulary.fingerprint import fingerprint
-from codespace_es.vocabulary.identifiers import ProcessId, StreamId, WorkId, claim_stream
+from codespace_es.vocabulary.fingerprint import canonical_json, fingerprint
+from codespace_es.vocabulary.identifiers import ApprovalId, ProcessId, StreamId, WorkId, claim_stream
 from codespace_es.vocabulary.workspace import Workspace
 
 
@@ -73,17 +75,38 @@ class ExecResult(Answer):
     work_id: str | None = Field(default=None, description="Echo of the call's work_id.")
 
 
-async def exec_command(world: World, command: ExecCommand, caller: Caller) -> ExecResult:
-    """Return the process that was started, now or by an earlier call with the same key. Raises those of B1.8."""
+async def exec_command(
+    world: World, command: ExecCommand, caller: Caller, *, resumed: ApprovalId | None = None
+) -> ExecResult:
+    """Return the process that was started, now or by an earlier call with the same key; `resumed` is its hold.
+
+    Raises:
+        CodespaceError: the codes of contract B1.8.
+    """
     workspace = admit(world.workspaces, command.workspace_id, "exec")
     require_usable_key(command.operation_key)
     _require_runnable(command.command)
-    attempt = _Attempt(world, workspace, command, _fingerprint(workspace, command), caller)
+    attempt = _Attempt(world, workspace, command, _fingerprint(workspace, command), caller, resumed)
     replay = await attempt.find_replay()
     if replay is not None:
         return replay
+    if resumed is None:
+        await hold_if_required(world, held_command(world, command), caller)
     lease = await take_lease(world, workspace, caller)
     return await world.effects.run(lambda: attempt.carry_out(lease))
+
+
+def held_command(world: World, command: ExecCommand) -> HeldRequest:
+    """Return the command as it is held. Raises WORKSPACE_NOT_FOUND, UNAUTHORIZED, INVALID_COMMAND."""
+    _require_runnable(command.command)
+    return HeldRequest(
+        workspace=admit(world.workspaces, command.workspace_id, "exec"),
+        tool="exec_command",
+        command=command,
+        title="Run " + shlex.join(command.command),
+        operation_key=command.operation_key,
+        work_id=command.work_id,
+    )
 
 
 def _fingerprint(workspace: Workspace, command: ExecCommand) -> Digest:
@@ -122,6 +145,7 @@ class _Attempt:
     command: ExecCommand
     fingerprint: Digest
     caller: Caller
+    resumed: ApprovalId | None
 
     async def find_replay(self) -> ExecResult | None:
         """Return the process that the same key has started. Raises OPERATION_KEY_CONFLICT, PROCESS_SPAWN_FAILED."""
@@ -179,10 +203,11 @@ class _Attempt:
             refusal = CodespaceError(ErrorCode.PROCESS_SPAWN_FAILED, f"{error} Nothing was started.")
             number = error.errno if isinstance(error, NotStartedError) else None
             refused = ProcessNotStarted(request=self._request(process_id), fault=Fault.of(refusal), errno=number)
+            told = refusal.with_detail(process_id=process_id)
             events = fresh(PROCESS, process_id).decide(RecordNoStart(refused))
-            if not await self._append(process_id, (*self._claim(process_id), *events)):
+            if not await self._append(process_id, events, Outcome(process_id, fault=Fault.of(told))):
                 return None
-            raise refusal.with_detail(process_id=process_id) from error
+            raise told from error
 
     async def _record_spawn(self, process_id: ProcessId, child: GatedChild) -> bool:
         """Put the gated child on record; abandon it and return False if another server took the key."""
@@ -201,11 +226,10 @@ class _Attempt:
         try:
             self.world.faults(FaultPoint.EXEC_FORKED)
             events = (
-                *await bind(self.world, self.workspace),
-                *self._claim(process_id),
-                *fresh(PROCESS, process_id).decide(RecordSpawn(spawned)),
+                *await bind(self.world, self.workspace), *fresh(PROCESS, process_id).decide(RecordSpawn(spawned))
             )
-            if await self._append(process_id, events):
+            result = ExecResult(process_id=process_id, dispatch_status="confirmed")
+            if await self._append(process_id, events, Outcome(process_id, result=canonical_json(result.to_wire()))):
                 return True
         except BaseException:
             await child.abandon()
@@ -237,9 +261,16 @@ class _Attempt:
         claim = fresh(CLAIM, claim_stream("operation_key", self.command.operation_key))
         return claim.decide(TakeClaim("operation_key", process_id, self.fingerprint))
 
-    async def _append(self, process_id: ProcessId, events: tuple[NewEvent, ...]) -> bool:
+    async def _append(self, process_id: ProcessId, events: tuple[NewEvent, ...], outcome: Outcome) -> bool:
+        """Append the beginning, with the key's claim and the end of the hold; False if somebody was quicker."""
+        hold = await consumption(self.world.log, self.resumed, outcome)
+        append = Append(
+            (*self._claim(process_id), *events, *hold.events),
+            (self._argv_body(process_id), *hold.bodies),
+            hold.scrubbed,
+        )
         try:
-            await self.world.log.append(Append(events, (self._argv_body(process_id),)), self.caller)
+            await self.world.log.append(append, self.caller)
         except VersionConflictError:
             return False
         return True
@@ -276,6 +307,7 @@ class _Attempt:
             fingerprint=self.fingerprint,
             operation_key=self.command.operation_key,
             work_id=WorkId(self.command.work_id) if self.command.work_id else None,
+            approval_id=self.resumed,
         )
 
     def _runner_command(self, process_id: ProcessId) -> RunnerCommand:

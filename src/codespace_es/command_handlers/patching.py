@@ -4,13 +4,16 @@ In order: expected versions, by path; the format; every hunk's place; the files'
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Annotated
 
+from anyio import to_thread
 from pydantic import Field, StringConstraints
 
 from codespace_es import policy
 from codespace_es.admission import admit, require_usable_key
+from codespace_es.command_handlers.holding import HeldRequest
 from codespace_es.command_handlers.writing import PatchRequest, PreparedPatch, write_patch
 from codespace_es.ports.files import WorkspaceFiles
 from codespace_es.ports.world import World
@@ -22,6 +25,7 @@ from codespace_es.vocabulary.answer import Command, Notice
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import ABSENT, Caller
 from codespace_es.vocabulary.fingerprint import fingerprint
+from codespace_es.vocabulary.identifiers import ApprovalId
 from codespace_es.vocabulary.patch_result import PatchResult
 from codespace_es.vocabulary.workspace import Workspace
 
@@ -43,17 +47,13 @@ class ApplyPatch(Command):
     work_id: str | None = Field(default=None, description="The work this belongs to.")
 
 
-async def apply_patch(world: World, command: ApplyPatch, caller: Caller) -> PatchResult:
-    """Return what the patch did or would do. Raises the codes of contract B1.6."""
+async def apply_patch(
+    world: World, command: ApplyPatch, caller: Caller, *, resumed: ApprovalId | None = None
+) -> PatchResult:
+    """Return what the patch did or would do; `resumed` is the hold that allows it. Raises the codes of B1.6."""
     workspace = admit(world.workspaces, command.workspace_id, "write")
     require_usable_key(command.operation_key)
     _require_bounded(command)
-    files = world.files.open(workspace.root)
-
-    def prepare() -> PreparedPatch:
-        _require_versions(files, command)
-        return _plan(world, workspace, files, command.patch)
-
     request = PatchRequest(
         workspace=workspace,
         source="apply_patch",
@@ -64,13 +64,41 @@ async def apply_patch(world: World, command: ApplyPatch, caller: Caller) -> Patc
             check_only=command.check_only,
         ),
         request=command.patch.encode(),
-        prepare=prepare,
+        prepare=lambda: preview_patch(world, workspace, command),
         operation_key=command.operation_key,
         check_only=command.check_only,
         work_id=command.work_id,
+        held=await to_thread.run_sync(held_patch, world, command) if workspace.approvals != "off" else None,
+        resumed=resumed,
         expected_versions=command.expected_versions,
     )
     return await write_patch(world, request, caller)
+
+
+def preview_patch(world: World, workspace: Workspace, command: ApplyPatch) -> PreparedPatch:
+    """Return what the patch would do to the files as they are. For a worker thread. Raises the refusals of planning."""
+    files = world.files.open(workspace.root)
+    _require_versions(files, command)
+    return _plan(world, workspace, files, command.patch)
+
+
+def held_patch(world: World, command: ApplyPatch) -> HeldRequest:
+    """Return the patch as it is held: with its files as they are now. Raises WORKSPACE_NOT_FOUND, UNAUTHORIZED."""
+    workspace = admit(world.workspaces, command.workspace_id, "write")
+    files = world.files.open(workspace.root)
+    seen = {}
+    with suppress(CodespaceError):  # a patch that can't be understood is held all the same, and refused when it runs
+        for section in parse_patch(command.patch).sections:
+            seen[section.path] = files.version(section.path)
+    return HeldRequest(
+        workspace=workspace,
+        tool="apply_patch",
+        command=command,
+        title="Patch " + (", ".join(seen) or "nothing that can be read"),
+        operation_key=command.operation_key,
+        work_id=command.work_id,
+        seen_versions=seen,
+    )
 
 
 def _require_bounded(command: ApplyPatch) -> None:

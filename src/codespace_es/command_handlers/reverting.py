@@ -12,6 +12,7 @@ from pydantic import Field
 from codespace_es import policy
 from codespace_es.admission import admit, read_operation, require_usable_key
 from codespace_es.aggregates.operation import OperationMinted, require_revertible
+from codespace_es.command_handlers.holding import HeldRequest
 from codespace_es.command_handlers.writing import PatchRequest, PreparedPatch, write_patch
 from codespace_es.ports.files import WorkspaceFiles
 from codespace_es.ports.world import World
@@ -22,7 +23,7 @@ from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import ABSENT, Caller
 from codespace_es.vocabulary.file_change import ChangeKind, PlannedFile
 from codespace_es.vocabulary.fingerprint import fingerprint
-from codespace_es.vocabulary.identifiers import OperationId, StreamId
+from codespace_es.vocabulary.identifiers import ApprovalId, OperationId, StreamId
 from codespace_es.vocabulary.patch_result import PatchResult
 from codespace_es.vocabulary.workspace import Workspace
 
@@ -39,8 +40,14 @@ class RevertOperation(Command):
     work_id: str | None = Field(default=None, description="The work this belongs to.")
 
 
-async def revert_operation(world: World, command: RevertOperation, caller: Caller) -> PatchResult:
-    """Return what the undo did or would do. Raises OPERATION_NOT_FOUND, REVERT_CONFLICT and those of a patch."""
+async def revert_operation(
+    world: World, command: RevertOperation, caller: Caller, *, resumed: ApprovalId | None = None
+) -> PatchResult:
+    """Return what the undo did or would do; `resumed` is the hold that allows it.
+
+    Raises:
+        CodespaceError: OPERATION_NOT_FOUND, REVERT_CONFLICT and those of a patch.
+    """
     require_usable_key(command.operation_key)
     undone_id = OperationId(command.operation_id)
     minted = (await read_operation(world.log, undone_id)).minted
@@ -55,8 +62,29 @@ async def revert_operation(world: World, command: RevertOperation, caller: Calle
         check_only=command.check_only,
         work_id=command.work_id,
         reverts=undone_id,
+        held=_as_held(workspace, command, minted),
+        resumed=resumed,
     )
     return await write_patch(world, request, caller)
+
+
+async def held_revert(world: World, command: RevertOperation) -> HeldRequest:
+    """Return the undo as it is held. Raises OPERATION_NOT_FOUND, WORKSPACE_NOT_FOUND, UNAUTHORIZED."""
+    minted = (await read_operation(world.log, command.operation_id)).minted
+    return _as_held(admit(world.workspaces, _name_here(world, minted), "write"), command, minted)
+
+
+def _as_held(workspace: Workspace, command: RevertOperation, minted: OperationMinted) -> HeldRequest:
+    paths = ", ".join(planned.path for planned in minted.plan)
+    return HeldRequest(
+        workspace=workspace,
+        tool="operation_revert",
+        command=command,
+        title=f"Undo {command.operation_id}: {paths}",
+        operation_key=command.operation_key,
+        work_id=command.work_id,
+        seen_versions={planned.path: planned.after for planned in minted.plan},
+    )
 
 
 def _name_here(world: World, minted: OperationMinted) -> str:

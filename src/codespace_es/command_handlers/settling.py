@@ -163,7 +163,7 @@ async def _recover_instance(
 ) -> None:
     """Close the stream of a dead instance that has nothing open any more. Its lock is in hand."""
     items = await world.log.open_items(instance_id=instance_id)
-    if any(item.kind != "instance" for item in items) or not items:
+    if not items or any(item.kind in _SETTLED_KINDS for item in items):
         return
     events = (await fold(world.log, INSTANCE, instance_id)).decide(RecoverInstance(closed))
     if events:

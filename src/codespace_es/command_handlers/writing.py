@@ -25,7 +25,9 @@ from codespace_es.aggregates.operation import (
     OperationSource,
 )
 from codespace_es.command_handlers.binding import bind
+from codespace_es.command_handlers.consuming import AppendPart, Outcome, beginning, consumption
 from codespace_es.command_handlers.ending import append_end, close_operation
+from codespace_es.command_handlers.holding import HeldRequest, hold_if_required
 from codespace_es.command_handlers.settling import settle_workspace
 from codespace_es.folding import fresh
 from codespace_es.ports.fault_points import FaultPoint
@@ -36,7 +38,7 @@ from codespace_es.vocabulary.answer import Notice
 from codespace_es.vocabulary.errors import CodespaceError
 from codespace_es.vocabulary.event import Caller, Digest, Fault, Version
 from codespace_es.vocabulary.file_change import PlannedFile, change_of
-from codespace_es.vocabulary.identifiers import OperationId, StreamId, WorkId, claim_stream
+from codespace_es.vocabulary.identifiers import ApprovalId, OperationId, StreamId, WorkId, claim_stream
 from codespace_es.vocabulary.patch_result import PatchResult, ResultError
 from codespace_es.vocabulary.workspace import Workspace
 
@@ -71,6 +73,10 @@ class PatchRequest:
     check_only: bool = False
     work_id: str | None = None
     reverts: OperationId | None = None
+    held: HeldRequest | None = None
+    """As what it is held, where the operator wants that; None: it never is."""
+    resumed: ApprovalId | None = None
+    """The hold that is being resumed: it begins and ends together with the operation."""
     expected_versions: Mapping[str, Version] = field(default_factory=dict)
 
 
@@ -78,12 +84,14 @@ async def write_patch(world: World, request: PatchRequest, caller: Caller) -> Pa
     """Return what came of `request`, now or when the same key was used for it before.
 
     Raises:
-        CodespaceError: OPERATION_KEY_CONFLICT, WORKSPACE_BUSY, RESOURCE_QUEUE_FULL, and with `operation_id` in the
-            detail every refusal of planning.
+        CodespaceError: OPERATION_KEY_CONFLICT, APPROVAL_REQUIRED, WORKSPACE_BUSY, RESOURCE_QUEUE_FULL, and with
+            `operation_id` in the detail every refusal of planning.
     """
     replay = await _replay(world, request)
     if replay is not None:
         return replay
+    if request.held is not None and request.resumed is None and not request.check_only:
+        await hold_if_required(world, request.held, caller)
     lease = await take_lease(world, request.workspace, caller)
 
     async def carry_out() -> PatchResult:
@@ -129,14 +137,17 @@ class _Attempt:
         try:
             prepared = await to_thread.run_sync(self.request.prepare)
         except CodespaceError as refusal:
-            fault = Fault.of(refusal)
-            if await self._record(await self._minted(), OperationFinished(status="rejected", fault=fault)):
-                raise refusal.with_detail(operation_id=self.operation_id) from refusal
+            told = refusal.with_detail(operation_id=self.operation_id)
+            outcome = Outcome(self.operation_id, fault=Fault.of(told))
+            end = await consumption(self.world.log, self.request.resumed, outcome)
+            finished = OperationFinished(status="rejected", fault=Fault.of(refusal))
+            if await self._record(self._minted(), finished, end):
+                raise told from refusal
             return None
         self.world.faults(FaultPoint.PATCH_PLANNED)
         if self.request.check_only:
             return await self._preview(prepared)
-        minted = (await self._minted()).model_copy(update={
+        minted = self._minted().model_copy(update={
             "plan": prepared.plan,
             "made_directories": prepared.made_directories,
             "removed_directories": prepared.removed_directories,
@@ -146,15 +157,15 @@ class _Attempt:
         return await self._act(minted, prepared)
 
     async def _preview(self, prepared: PreparedPatch) -> PatchResult | None:
-        minted = (await self._minted()).model_copy(
+        minted = self._minted().model_copy(
             update={"plan": prepared.plan, "made_directories": prepared.made_directories}
         )
         result = self._told(prepared, "checked")
         stored = NewBody(StreamId(self.operation_id), "result", result.to_stored())
         finished = OperationFinished(status="checked", result=stored.body)
-        return result if await self._record(minted, finished, stored) else None
+        return result if await self._record(minted, finished, AppendPart(bodies=(stored,))) else None
 
-    async def _minted(self) -> OperationMinted:
+    def _minted(self) -> OperationMinted:
         """Return the decision of a patch that has no plan yet."""
         request = self.request
         return OperationMinted(
@@ -165,6 +176,7 @@ class _Attempt:
             fingerprint=request.fingerprint,
             operation_key=request.operation_key,
             work_id=WorkId(request.work_id) if request.work_id else None,
+            approval_id=request.resumed,
             reverts=request.reverts,
             request=self._request_body().body,
             expected_versions=dict(request.expected_versions),
@@ -180,17 +192,22 @@ class _Attempt:
         claim = fresh(CLAIM, claim_stream("operation_key", self.request.operation_key))
         return claim.decide(TakeClaim("operation_key", self.operation_id, self.request.fingerprint))
 
-    async def _record(self, minted: OperationMinted, finished: OperationFinished, *bodies: NewBody) -> bool:
+    async def _record(self, minted: OperationMinted, finished: OperationFinished, more: AppendPart) -> bool:
         """Mint and finish what writes nothing, in one append; return False if somebody was quicker."""
         events = fresh(OPERATION, self.operation_id).decide(MintFinishedOperation(minted, finished))
-        return await self._append(Append((*self._claim(), *events), (self._request_body(), *bodies)))
+        append = Append(
+            (*self._claim(), *events, *more.events), (self._request_body(), *more.bodies), more.scrubbed
+        )
+        return await self._append(append)
 
     async def _mint(self, minted: OperationMinted, images: Mapping[Digest, bytes]) -> bool:
         """Make the decision durable, with all that recovery needs; return False if somebody was quicker."""
+        hold = await beginning(self.world.log, self.request.resumed, self.operation_id)
         events = (
             *await bind(self.world, self.request.workspace),
             *self._claim(),
             *fresh(OPERATION, self.operation_id).decide(MintOperation(minted)),
+            *hold.events,
         )
         kept = (NewBody(StreamId(self.operation_id), "image", content) for content in images.values())
         return await self._append(Append(events, (self._request_body(), *kept)))

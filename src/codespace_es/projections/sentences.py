@@ -7,6 +7,16 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from codespace_es.aggregates.approval import (
+    ApprovalConsumed,
+    ApprovalCreated,
+    ApprovalDenied,
+    ApprovalExpired,
+    ApprovalGranted,
+    ApprovalParked,
+    ApprovalQueued,
+    ApprovalResuming,
+)
 from codespace_es.aggregates.claim import ClaimReleased, ClaimTaken
 from codespace_es.aggregates.instance import (
     InstanceCallRefused,
@@ -115,6 +125,47 @@ def _operation_reverted(event: OperationReverted) -> str:
     return f"It was undone by {event.by}."
 
 
+def _approval_created(event: ApprovalCreated) -> str:
+    why = "as its operator wants" if event.origin == "policy" else "as its caller wants"
+    return f"{event.title}: held in workspace {event.workspace_id}, {why}; nothing has run."
+
+
+def _approval_granted(event: ApprovalGranted) -> str:
+    return f"It was granted{_said(event.reason)}."
+
+
+def _approval_denied(event: ApprovalDenied) -> str:
+    return f"It was denied{_said(event.reason)}; it will never run."
+
+
+def _approval_expired(_event: ApprovalExpired) -> str:
+    return "Its time is over; it will never run."
+
+
+def _approval_queued(_event: ApprovalQueued) -> str:
+    return "It is about to run."
+
+
+def _approval_parked(event: ApprovalParked) -> str:
+    return f"It couldn't run yet: {event.fault.message.rstrip('.')}."
+
+
+def _approval_resuming(event: ApprovalResuming) -> str:
+    return f"It runs as {event.effect_id}."
+
+
+def _approval_consumed(event: ApprovalConsumed) -> str:
+    if event.fault is not None:
+        return f"It is over, refused: {event.fault.code}: {event.fault.message.rstrip('.')}."
+    if event.effect_id is None:
+        return "It is over: its key had done it before."
+    return f"It is over, having led to {event.effect_id}."
+
+
+def _said(reason: str | None) -> str:
+    return f" ({reason})" if reason else ""
+
+
 def _process_spawned(event: ProcessSpawned) -> str:
     request = event.request
     place = "with a terminal " if request.tty else ""
@@ -186,6 +237,14 @@ SENTENCES: Mapping[type[Event], Callable[[Any], str]] = MappingProxyType({
     OperationMinted: _operation_minted,
     OperationFinished: _operation_finished,
     OperationReverted: _operation_reverted,
+    ApprovalCreated: _approval_created,
+    ApprovalGranted: _approval_granted,
+    ApprovalDenied: _approval_denied,
+    ApprovalExpired: _approval_expired,
+    ApprovalQueued: _approval_queued,
+    ApprovalParked: _approval_parked,
+    ApprovalResuming: _approval_resuming,
+    ApprovalConsumed: _approval_consumed,
     ProcessSpawned: _process_spawned,
     ProcessNotStarted: _process_not_started,
     ProcessInputSent: _process_input_sent,

@@ -23,6 +23,9 @@ class Workspace(BaseModel):
     network: Literal["restricted", "enabled"] = Field(default="restricted", description="For commands.")
     approvals: Literal["off", "confirm", "operator"] = Field(default="off", description="Who grants mutations.")
     approval_ttl_seconds: int | None = Field(default=None, description="After it a hold is expired.")
+    operator_unsafe: bool = Field(
+        default=False, description="Operator approvals although commands could reach the data directory."
+    )
     protected_paths: tuple[str, ...] = Field(default=(), description="Globs that patches never write; .git always.")
     patch_matching: PatchMatching = Field(default="lenient", description="How hunks may match.")
     live_process: Literal["exclusive", "shared"] = Field(

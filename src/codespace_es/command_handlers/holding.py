@@ -1,0 +1,137 @@
+"""Holding a request: nothing of it runs until somebody with the right to it has decided.
+
+A pause of what the profile allows anyway, never a grant of more. The same request again, while its hold is active,
+meets the same hold: that is a version conflict in the store, in one process or in ten. Source: contract B4, A4.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Literal
+
+from codespace_es.aggregates.approval import APPROVAL, ApprovalCreated, CreateApproval, ExpireApproval, HeldTool, is_due
+from codespace_es.aggregates.claim import CLAIM, TakeClaim, Taken
+from codespace_es.command_handlers.consuming import ending, hold_claim
+from codespace_es.folding import fold, fresh
+from codespace_es.ports.log import Append, NewBody, VersionConflictError
+from codespace_es.ports.world import World
+from codespace_es.vocabulary import limits
+from codespace_es.vocabulary.answer import Command
+from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
+from codespace_es.vocabulary.event import Caller, Digest, Version
+from codespace_es.vocabulary.fingerprint import fingerprint
+from codespace_es.vocabulary.identifiers import ApprovalId, StreamId, WorkId
+from codespace_es.vocabulary.workspace import Workspace
+
+_NONCE_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRequest:
+    """A request as it is held."""
+
+    workspace: Workspace
+    tool: HeldTool
+    command: Command
+    title: str
+    """What would happen, one line."""
+    operation_key: str | None = None
+    work_id: str | None = None
+    seen_versions: Mapping[str, Version] = field(default_factory=dict)
+
+    @property
+    def fingerprint(self) -> Digest:
+        """By which the same request is recognised: tool, workspace and every argument but `work_id`, key included."""
+        arguments = self.command.model_dump(mode="json", exclude={"work_id", "workspace_id"})
+        return fingerprint(tool=self.tool, workspace=self.workspace.key, arguments=arguments)
+
+
+async def hold_if_required(world: World, request: HeldRequest, caller: Caller) -> None:
+    """Pass if the workspace's operator lets such requests run at once.
+
+    Raises:
+        CodespaceError: APPROVAL_REQUIRED with the `approval_id` of its hold.
+    """
+    if request.workspace.approvals == "off":
+        return
+    approval_id = await open_hold(world, request, "policy", caller)
+    raise CodespaceError(
+        ErrorCode.APPROVAL_REQUIRED,
+        f"{request.tool} in workspace {request.workspace.workspace_id!r} is held: {approval_id}.",
+        detail={"approval_id": approval_id},
+    )
+
+
+async def open_hold(
+    world: World, request: HeldRequest, origin: Literal["policy", "approval_create"], caller: Caller
+) -> ApprovalId:
+    """Return the active hold of `request`, a new one if there is none."""
+    claim_id = hold_claim(request.workspace.key, request.fingerprint)
+    while True:
+        claim = await fold(world.log, CLAIM, claim_id)
+        if isinstance(claim.state, Taken):
+            holder = ApprovalId(claim.state.holder_id)
+            if not await expire_if_due(world, holder, caller):
+                return holder
+            continue
+        approval_id = ApprovalId(f"appr-{world.ids.uuid()}")
+        arguments = NewBody(StreamId(approval_id), "arguments", _with_nonce(world, request.command))
+        created = ApprovalCreated(
+            workspace_key=request.workspace.key,
+            workspace_id=request.workspace.workspace_id,
+            tool=request.tool,
+            fingerprint=request.fingerprint,
+            origin=origin,
+            arguments=arguments.body,
+            title=request.title[: limits.LABEL_CHARACTERS_MAX],
+            seen_versions=dict(request.seen_versions),
+            operation_key=request.operation_key,
+            work_id=WorkId(request.work_id) if request.work_id else None,
+            expires_at=_expiry(world, request.workspace),
+        )
+        events = (
+            *claim.decide(TakeClaim("hold", approval_id, request.fingerprint)),
+            *fresh(APPROVAL, approval_id).decide(CreateApproval(created)),
+        )
+        try:
+            await world.log.append(Append(events, (arguments,)), caller)
+        except VersionConflictError:
+            continue
+        return approval_id
+
+
+async def expire_if_due(world: World, approval_id: ApprovalId, caller: Caller) -> bool:
+    """End a hold whose time is over; return whether it was. By the wall clock: it is a promise to people."""
+    while True:
+        approval = await fold(world.log, APPROVAL, approval_id)
+        now = world.clock.now()
+        if not is_due(approval.state, now):
+            return False
+        part = await ending(world.log, approval, ExpireApproval(now))
+        timer = Caller("timer", caller.request_id, caller.client)
+        try:
+            await world.log.append(Append(part.events, part.bodies, part.scrubbed), timer)
+        except VersionConflictError:
+            continue
+        return True
+
+
+async def read_arguments(world: World, approval_id: ApprovalId, created: ApprovalCreated) -> dict[str, Any] | None:
+    """Return the held arguments; None once they were scrubbed."""
+    stored = await world.log.read_body(StreamId(approval_id), created.arguments.digest)
+    if stored is None:
+        return None
+    arguments: dict[str, Any] = json.loads(stored[_NONCE_BYTES:])
+    return arguments
+
+
+def _with_nonce(world: World, command: Command) -> bytes:
+    """Return the arguments behind a nonce: equal requests aren't equal bodies, so scrubbing one leaves the other."""
+    return world.ids.uuid().bytes + command.model_dump_json().encode()
+
+
+def _expiry(world: World, workspace: Workspace) -> Any:
+    if workspace.approval_ttl_seconds is None:
+        return None
+    return world.clock.now() + timedelta(seconds=workspace.approval_ttl_seconds)

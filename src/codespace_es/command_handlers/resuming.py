@@ -1,0 +1,210 @@
+"""`operation_resume`: a granted hold runs exactly once, or its stored outcome is given again.
+
+1. Queue it: a version conflict lets one resume win, in one process or in ten.
+2. Run the held request by the ordinary way, against today's configuration; its effect consumes the hold in its appends.
+3. Busy or queue full: parked, to be resumed again. Any other refusal consumes it, with the error to be given again.
+
+Whatever was left half-way by a crash is settled with its operation; a command is never started twice, since its spawn
+and the end of its hold are one append. Source: contract B4.4 to B4.6; decisions 19, 24 to 26.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from anyio import move_on_after
+from pydantic import Field
+
+from codespace_es.aggregates.approval import (
+    APPROVAL,
+    ApprovalCreated,
+    Consumed,
+    ParkApproval,
+    QueueApproval,
+    Queued,
+    Resuming,
+    Unheld,
+)
+from codespace_es.command_handlers.consuming import Outcome, consumption
+from codespace_es.command_handlers.executing import ExecCommand, ExecResult, exec_command
+from codespace_es.command_handlers.holding import expire_if_due, read_arguments
+from codespace_es.command_handlers.patching import ApplyPatch, apply_patch
+from codespace_es.command_handlers.reverting import RevertOperation, revert_operation
+from codespace_es.command_handlers.settling import settle_when_free
+from codespace_es.folding import append_decided, fold
+from codespace_es.ports.log import Append, VersionConflictError
+from codespace_es.ports.world import World
+from codespace_es.vocabulary.answer import Answer, Command
+from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
+from codespace_es.vocabulary.event import Caller, Fault
+from codespace_es.vocabulary.fingerprint import canonical_json
+from codespace_es.vocabulary.identifiers import ApprovalId, StreamId
+from codespace_es.vocabulary.patch_result import PatchResult
+
+_PATIENCE_SECONDS = 2.0
+_PARKING_CODES = (ErrorCode.WORKSPACE_BUSY, ErrorCode.RESOURCE_QUEUE_FULL)
+
+
+class ResumeOperation(Command):
+    """Ask for a granted hold to run."""
+
+    approval_id: str = Field(description="A hold that was granted.")
+
+
+class ResumeResult(Answer):
+    """The hold is consumed; its answer stands under the name of the held tool."""
+
+    approval_id: str = Field(description="The hold.")
+    state: str = Field(default="consumed", description="Always consumed.")
+    apply_patch: dict[str, Any] | None = Field(default=None, description="What apply_patch answered.")
+    exec_command: dict[str, Any] | None = Field(default=None, description="What exec_command answered.")
+    operation_revert: dict[str, Any] | None = Field(default=None, description="What operation_revert answered.")
+
+
+@dataclass(frozen=True, slots=True)
+class Resumable:
+    """How a held tool is run again, and how its stored answer is read."""
+
+    command: type[Command]
+    run: Callable[..., Awaitable[Answer]]
+    answer: type[PatchResult] | type[ExecResult]
+
+
+RESUMABLE: dict[str, Resumable] = {
+    "apply_patch": Resumable(ApplyPatch, apply_patch, PatchResult),
+    "exec_command": Resumable(ExecCommand, exec_command, ExecResult),
+    "operation_revert": Resumable(RevertOperation, revert_operation, PatchResult),
+}
+
+
+async def resume_operation(world: World, command: ResumeOperation, caller: Caller) -> ResumeResult:
+    """Return what the held request came to. Raises APPROVAL_NOT_FOUND, -CONFLICT, -AMBIGUOUS and those of its tool."""
+    approval_id = ApprovalId(command.approval_id)
+    await require_hold(world, approval_id)
+    return await world.effects.run(lambda: _resume(world, approval_id, caller))
+
+
+async def require_hold(world: World, approval_id: ApprovalId) -> None:
+    """Pass if there is such a hold. Raises APPROVAL_NOT_FOUND."""
+    is_named_so = approval_id.startswith("appr-")
+    if not is_named_so or not await world.log.read_stream(StreamId(approval_id)):
+        raise CodespaceError(ErrorCode.APPROVAL_NOT_FOUND, f"No approval {approval_id[:100]!r} is recorded.")
+
+
+async def _resume(world: World, approval_id: ApprovalId, caller: Caller) -> ResumeResult:
+    await expire_if_due(world, approval_id, caller)
+    await _settle_left_behind(world, approval_id, caller)
+    approval = await fold(world.log, APPROVAL, approval_id)
+    if isinstance(approval.state, Consumed):
+        return await _stored(world, approval_id, approval.state)
+    if isinstance(approval.state, Queued | Resuming):
+        raise _conflict(approval_id, "its resume is in progress")
+    assert not isinstance(approval.state, Unheld), "it was asked for before"
+    try:
+        queued = approval.decide(QueueApproval(world.clock.now()))
+    except CodespaceError as error:
+        raise error.with_detail(approval_id=approval_id) from error
+    world.under_way.begin(approval_id)
+    try:
+        try:
+            await world.log.append(Append(queued), caller)
+        except VersionConflictError:
+            raise _conflict(approval_id, "another resume of it has begun") from None
+        return await _run(world, approval_id, approval.state.created, caller)
+    finally:
+        world.under_way.end(approval_id)
+
+
+async def _run(world: World, approval_id: ApprovalId, created: ApprovalCreated, caller: Caller) -> ResumeResult:
+    """Run the held request, and see to it that the hold ends, or waits for another resume."""
+    resumable = RESUMABLE[created.tool]
+    try:
+        arguments = await read_arguments(world, approval_id, created)
+        if arguments is None:
+            raise CodespaceError(ErrorCode.APPROVAL_AMBIGUOUS, "Its arguments are gone, so it can't be run.")
+        command = resumable.command.model_validate(arguments, strict=False)
+        answer = await resumable.run(world, command, caller, resumed=approval_id)
+    except CodespaceError as error:
+        await _end_by(world, approval_id, error, caller)
+        raise error.with_detail(approval_id=approval_id) from error
+    if not await _is_consumed(world, approval_id):
+        # A repeat of what its key had done already: nothing ran, and the answer is its own.
+        await _consume(world, approval_id, Outcome(result=_to_stored(answer)), caller)
+    return _told(approval_id, created.tool, answer)
+
+
+async def _end_by(world: World, approval_id: ApprovalId, error: CodespaceError, caller: Caller) -> None:
+    """Park the hold where the way was only blocked, consume it with the error where it was refused for good."""
+    if await _is_consumed(world, approval_id):
+        return
+    if error.code in _PARKING_CODES:
+        await append_decided(world.log, APPROVAL, approval_id, ParkApproval(Fault.of(error)), caller)
+    else:
+        await _consume(world, approval_id, Outcome(fault=Fault.of(error)), caller)
+
+
+async def _is_consumed(world: World, approval_id: ApprovalId) -> bool:
+    return isinstance((await fold(world.log, APPROVAL, approval_id)).state, Consumed)
+
+
+async def _consume(world: World, approval_id: ApprovalId, outcome: Outcome, caller: Caller) -> None:
+    part = await consumption(world.log, approval_id, outcome)
+    await world.log.append(Append(part.events, part.bodies, part.scrubbed), caller)
+
+
+def _to_stored(answer: Answer) -> bytes:
+    if isinstance(answer, PatchResult):
+        return answer.to_stored()
+    wire = answer.to_wire()
+    return canonical_json({key: wire[key] for key in wire if key not in ("replayed", "work_id")})
+
+
+async def _stored(world: World, approval_id: ApprovalId, state: Consumed) -> ResumeResult:
+    """Return the stored answer again. Raises the stored error, or APPROVAL_AMBIGUOUS where it is gone."""
+    if state.consumed.fault is not None:
+        raise state.consumed.fault.to_error().with_detail(approval_id=approval_id)
+    assert state.consumed.result is not None, "a result or a fault"
+    stored = await world.log.read_body(StreamId(approval_id), state.consumed.result.digest)
+    if stored is None:
+        raise CodespaceError(
+            ErrorCode.APPROVAL_AMBIGUOUS,
+            "It was consumed, and its stored answer is gone: it ran, look at what it led to.",
+            detail={"approval_id": approval_id, "effect_id": state.consumed.effect_id},
+        )
+    answer = RESUMABLE[state.created.tool].answer.model_validate_json(stored)
+    return _told(approval_id, state.created.tool, answer.model_copy(update={"replayed": True}))
+
+
+def _told(approval_id: ApprovalId, tool: str, answer: Answer) -> ResumeResult:
+    return ResumeResult.model_validate({"approval_id": approval_id, tool: answer.to_wire()})
+
+
+def _conflict(approval_id: ApprovalId, reason: str) -> CodespaceError:
+    return CodespaceError(
+        ErrorCode.APPROVAL_CONFLICT, f"The approval can't be resumed now: {reason}.",
+        detail={"approval_id": approval_id},
+    )
+
+
+async def _settle_left_behind(world: World, approval_id: ApprovalId, caller: Caller) -> None:
+    """Close what an earlier resume left: by its operation where it has one, else by parking the hold."""
+    recorded = await world.log.read_stream(StreamId(approval_id))
+    state = APPROVAL.fold_recorded(recorded)
+    if not isinstance(state, Queued | Resuming) or approval_id in world.under_way:
+        return
+    owner = recorded[-1].envelope.instance_id
+    proof_of_death = None if owner == world.instance_id else world.instance_locks.try_take(owner)
+    if owner != world.instance_id and proof_of_death is None:
+        return
+    try:
+        if isinstance(state, Queued):
+            fault = Fault(code=ErrorCode.INTERNAL, message="The server that resumed it ended before anything was done.")
+            recovery = Caller("recovery", caller.request_id, caller.client)
+            await append_decided(world.log, APPROVAL, approval_id, ParkApproval(fault), recovery)
+    finally:
+        if proof_of_death is not None:
+            proof_of_death.release()
+    workspace = next((each for each in world.workspaces.values() if each.key == state.created.workspace_key), None)
+    if isinstance(state, Resuming) and workspace is not None:
+        with move_on_after(_PATIENCE_SECONDS):
+            await settle_when_free(world, workspace, caller)
