@@ -29,13 +29,14 @@ _DESCRIPTORS_MAX = 1 << 20
 """No descriptor is higher on a system without a limit of its own."""
 _REPORT_BYTES_MAX = 4096
 _READY = b"ready"
-_IGNORED = tuple(number for number in signal.valid_signals() if signal.getsignal(number) is signal.SIG_IGN)
+_OWN_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Ignored by Python, or with a handler of `waking`: the others are at their default."""
 
 
 class Program:
     """What a child is to become."""
 
-    __slots__ = ("argv", "enter", "environment", "inherited", "open_files_max", "path", "root")
+    __slots__ = ("argv", "enter", "environment", "inherited", "path", "root")
 
     def __init__(
         self,
@@ -46,7 +47,6 @@ class Program:
         root: str,
         enter: Callable[[], None] | None,
         inherited: tuple[int, ...],
-        open_files_max: int | None,
     ) -> None:
         self.path = path
         self.argv = argv
@@ -54,7 +54,6 @@ class Program:
         self.root = root
         self.enter = enter
         self.inherited = inherited
-        self.open_files_max = open_files_max
 
 
 class GateError(Exception):
@@ -196,8 +195,6 @@ def _be_child(program: Program, report: int, go: int, streams: tuple[int, int, i
         close_all_except((0, 1, 2, report, go, *program.inherited))
         step = "Signals can't be restored"
         _restore_signals()
-        step = "The limit of open files can't be restored"
-        _restore_open_files(program.open_files_max)
         step = f"The working directory {program.root} can't be entered"
         os.chdir(program.root)
         step = "The sandbox can't be entered"
@@ -230,6 +227,21 @@ def _tell_on_own_output(program: Program, error: BaseException) -> None:
         os.write(2, os.fsencode(f"codespace-es: {program.path} couldn't be executed: {reason}\n"))
 
 
+def prepare_process(open_files_max: int | None) -> None:
+    """Give this process what every command of its inherits: default signals, none blocked, that limit of open files.
+
+    Once for all: after a fork each page that is touched costs, so a child does as little as it can.
+    """
+    for number in signal.valid_signals() - set(_OWN_SIGNALS):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    if open_files_max is not None:
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        soft = open_files_max if hard == resource.RLIM_INFINITY else min(open_files_max, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 def close_all_except(kept: Sequence[int]) -> None:
     """Close every descriptor of this process but `kept`."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -242,19 +254,6 @@ def close_all_except(kept: Sequence[int]) -> None:
 
 
 def _restore_signals() -> None:
-    """Give every signal its default disposition and block none.
-
-    Python ignores SIGPIPE and SIGXFSZ, whoever started the server maybe others; what has a handler is reset by
-    `execve`, but a child at its gate shall die of them too.
-    """
-    signal.set_wakeup_fd(-1)
-    for number in (*_IGNORED, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    """Undo what this program itself has set (`prepare_process` undid the rest), also while the child is at its gate."""
+    for number in _OWN_SIGNALS:
         signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-
-
-def _restore_open_files(soft: int | None) -> None:
-    if soft is not None:
-        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = soft if hard == resource.RLIM_INFINITY else min(soft, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -17,7 +17,7 @@ import time
 import traceback
 
 from adapters.spawner import sandbox
-from adapters.spawner.gate import close_all_except
+from adapters.spawner.gate import close_all_except, prepare_process
 from adapters.spawner.reaper import reap_commands
 from adapters.spawner.tree import become_subreaper, boot_id, kill_beneath, pid_namespace
 from adapters.spawner.waking import Waiter, reap_ended_children
@@ -61,9 +61,8 @@ class _Reaper:
 class Spawner:
     """The one object of the spawner's process."""
 
-    def __init__(self, server: Link, *, open_files_max: int | None) -> None:
+    def __init__(self, server: Link) -> None:
         self._server = server
-        self._open_files_max = open_files_max
         self._reapers: dict[int, _Reaper] = {}
         self._by_command: dict[str, _Reaper] = {}
         self._held: list[int] = []
@@ -72,6 +71,7 @@ class Spawner:
     def run(self) -> None:
         """Serve until the server is gone and every tree with it."""
         become_subreaper()
+        sandbox.probe({})  # what it finds out is known to every reaper, which is a fork of this process
         gc.collect()
         gc.freeze()  # what is here now isn't looked at again, so a reaper shares its pages
         try:
@@ -125,7 +125,7 @@ class Spawner:
         reaper.command = _Command(process_id, lease)
         self._by_command[process_id] = reaper
         with contextlib.suppress(LinkClosedError):  # it was killed while it was idle: its end is noticed next
-            reaper.control.send({**request, "open_files_max": self._open_files_max}, [lease])
+            reaper.control.send(request, [lease])
 
     def _free_reaper(self) -> _Reaper:
         for reaper in self._reapers.values():
@@ -246,8 +246,9 @@ class Spawner:
 
 def serve(connection: socket.socket, *, open_files_max: int | None) -> None:
     """Be the spawner of the server at the other end of `connection`, until that is gone."""
+    prepare_process(open_files_max)
     server = Link(connection)
     try:
-        Spawner(server, open_files_max=open_files_max).run()
+        Spawner(server).run()
     except WireError as error:
         sys.stderr.write(f"codespace-es spawner: {error}\n")

@@ -25,6 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
+    from adapters.spawner.tree import Member
     from adapters.spawner.wire import Message
 
 AFTER_LEADER_SECONDS = 1.0
@@ -63,7 +64,7 @@ class _Execution:
         self._control = control
         self._waiter = waiter
         self._gate: Gate | None = None
-        self._report: Message = {}
+        self._confinement: sandbox.Confinement | None = None
         self._refusal: tuple[str, int | None] | None = None
         self._has_children = False
         self._leader_status: int | None = None
@@ -71,6 +72,8 @@ class _Execution:
         self._duration_ms = 0
         self._kill_at: float | None = None
         self._kill_passes = 0
+        self._not_swept: set[int] = set()
+        """The command's own first process, and what confines it."""
         self._swept: set[tuple[int, int]] = set()
 
     def run(self, lease: int) -> None:
@@ -80,6 +83,8 @@ class _Execution:
             self._step()
         if self._gate is not None:
             self._gate.close()
+        if self._confinement is not None:
+            self._confinement.finish()
         os.close(lease)
         self._say_final()
 
@@ -90,19 +95,17 @@ class _Execution:
         environment = {**request["environment"], EXECUTION_TAG: self._process_id}
         try:
             path = usable_program(request["argv"], environment, request["root"])
-            confinement = sandbox.confine(request)
+            confinement = self._confinement = sandbox.confine({**request, "environment": environment})
         except (UnusableError, sandbox.SandboxError) as error:
             self._refusal = (str(error), error.errno)
             return
-        self._report = confinement.report
         program = Program(
             path=confinement.argv_prefix[0] if confinement.argv_prefix else path,
             argv=[*confinement.argv_prefix, *request["argv"]],
-            environment=environment,
+            environment=confinement.environment,
             root=request["root"],
             enter=confinement.enter,
             inherited=confinement.descriptors,
-            open_files_max=request["open_files_max"],
         )
         try:
             self._gate = fork_at_gate(
@@ -141,6 +144,7 @@ class _Execution:
             self._kill()
 
     def _take_report(self, gate: Gate) -> None:
+        assert self._confinement is not None, "only what is confined was forked"
         try:
             gate.take_report()
             start = started_ticks(gate.pid)
@@ -150,7 +154,7 @@ class _Execution:
         except OSError:
             self._refusal = ("The child ended before it was set up.", None)
             return
-        self._say("gated", gate.streams(), pid=gate.pid, started_ticks=start, sandbox=self._report)
+        self._say("gated", gate.streams(), pid=gate.pid, started_ticks=start, sandbox=self._confinement.report)
         gate.close_streams()
 
     def _converse(self, gate: Gate) -> None:
@@ -178,16 +182,17 @@ class _Execution:
                 self._end(message["signal"], message["grace_ms"] / 1000)
 
     def _reap(self, gate: Gate) -> None:
+        assert self._confinement is not None, "only what is confined was forked"
         ended, self._has_children = reap_ended_children()
         for pid, status in ended:
             if pid == gate.pid and self._leader_status is None:
-                self._leader_status = status
+                self._leader_status = self._confinement.wait_status(status)
                 now = time.monotonic()
                 self._duration_ms = 0 if self._gone_at is None else round((now - self._gone_at) * 1000)
                 if self._has_children:
                     self._kill_by(now + AFTER_LEADER_SECONDS)
                     if self._refusal is None:
-                        self._say("leader_exited", wait_status=status)
+                        self._say("leader_exited", wait_status=self._leader_status)
 
     # Ending
 
@@ -196,6 +201,7 @@ class _Execution:
             self._end_now()
             return
         members = descendants(os.getpid())
+        members = members[self._wrappers_among(members) :] or members
         for member in members:
             if send_signal(member, number):
                 self._count(member.pid, member.started_ticks)
@@ -213,13 +219,30 @@ class _Execution:
             self._kill_at = at if self._kill_at is None else min(self._kill_at, at)
 
     def _kill(self) -> None:
-        for member in kill_beneath(os.getpid(), is_racing=self._kill_passes >= _RACING_PASS):
+        for member in kill_beneath(
+            os.getpid(), is_racing=self._kill_passes >= _RACING_PASS, order=self._wrappers_last
+        ):
             self._count(member.pid, member.started_ticks)
         self._kill_at = time.monotonic() + _KILL_AGAIN_SECONDS[min(self._kill_passes, len(_KILL_AGAIN_SECONDS) - 1)]
         self._kill_passes += 1
 
+    def _wrappers_last(self, members: list[Member]) -> list[Member]:
+        """Return `members` (nearest first) so that a wrapper, with which all it confines ends uncounted, is last."""
+        count = self._wrappers_among(members)
+        return members[count:] + members[:count]
+
+    def _wrappers_among(self, members: list[Member]) -> int:
+        """Return how many of the first `members` only confine the command; note whom not to count."""
+        assert self._gate is not None, "only what was forked is ended"
+        assert self._confinement is not None, "only what is confined was forked"
+        count = self._confinement.wrappers_among(members, self._gate.pid)
+        self._not_swept.update(member.pid for member in members[:count])
+        if members and members[0].pid == self._gate.pid:
+            self._not_swept.update(member.pid for member in members[count : count + 1])
+        return count
+
     def _count(self, pid: int, start: int) -> None:
-        if self._gate is not None and pid != self._gate.pid:
+        if pid not in self._not_swept:
             self._swept.add((pid, start))
 
     # Telling

@@ -10,6 +10,10 @@ import ctypes
 import os
 import signal
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _PR_SET_CHILD_SUBREAPER = 36
 _GONE = "ZX"
 _FREEZE_PASSES_MAX = 100
@@ -95,14 +99,17 @@ def send_signal(member: Member, number: int) -> bool:
     return True
 
 
-def kill_beneath(root: int, *, is_racing: bool, except_beneath: frozenset[int] = frozenset()) -> list[Member]:
-    """Kill all that one look finds beneath `root`; return those that could be.
+def kill_beneath(
+    root: int, *, is_racing: bool, except_beneath: frozenset[int] = frozenset(),
+    order: Callable[[list[Member]], list[Member]] = list,
+) -> list[Member]:
+    """Kill all that one look finds beneath `root`, in `order` (nearest first); return those that could be.
 
     When they fork as fast as they are killed, every kill makes room for a new one: then stop all of them first.
     """
     if is_racing:
         _freeze(root, except_beneath)
-    members = descendants(root, except_beneath=except_beneath)
+    members = order(descendants(root, except_beneath=except_beneath))
     return [member for member in members if send_signal(member, signal.SIGKILL)]
 
 
