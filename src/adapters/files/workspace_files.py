@@ -6,10 +6,11 @@ import os
 from adapters.beneath import open_beneath, path_error
 from adapters.files import reading
 from adapters.files.finding import find
-from adapters.files.opening import lookalike, opened_root
+from adapters.files.opening import lookalike, open_regular, opened_root
 from adapters.files.paths import normalized
 from adapters.files.searching import search
 from codespace_es.ports.files import Listing, ReadWindow, RootIdentity, SearchFindings, SearchQuery, WorkspaceFiles
+from codespace_es.vocabulary.errors import CodespaceError
 from codespace_es.vocabulary.event import Version
 from codespace_es.vocabulary.file_change import FileImage
 
@@ -63,6 +64,17 @@ class DirectoryFiles:
         name = normalized(path)
         with opened_root(self._root) as root_fd:
             return reading.version_of(root_fd, name)
+
+    def is_small(self, path: str, *, bytes_max: int) -> bool:
+        """Return whether `path` is a regular file of at most `bytes_max` bytes."""
+        try:
+            name = normalized(path)
+            with opened_root(self._root) as root_fd:
+                descriptor, status = open_regular(root_fd, name)
+                os.close(descriptor)
+        except (OSError, CodespaceError):
+            return False  # whatever is wrong is told by the read that follows
+        return status.st_size <= bytes_max
 
     def read_window(self, path: str, *, offset: int, limit: int) -> ReadWindow:
         """Return at most `limit` bytes from `offset`."""

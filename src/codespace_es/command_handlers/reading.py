@@ -1,5 +1,6 @@
 """Reading a workspace: describe, read, find, search. No lock, no event; file work runs in worker threads."""
 
+from functools import partial
 from typing import Any
 
 from anyio import to_thread
@@ -104,13 +105,12 @@ async def read_file(world: World, command: ReadFile, _caller: Caller) -> FileWin
         line_start = 1 if command.line_start is None else command.line_start
         if line_start == 0:
             raise _unusable("line_start", "lines are counted from 1, or from the end with -n")
-        window = await to_thread.run_sync(
-            lambda: files.read_lines(command.path, line_start=line_start, line_end=command.line_end, limit=limit)
-        )
+        read = partial(files.read_lines, command.path, line_start=line_start, line_end=command.line_end, limit=limit)
     else:
-        window = await to_thread.run_sync(
-            lambda: files.read_window(command.path, offset=command.offset or 0, limit=limit)
-        )
+        read = partial(files.read_window, command.path, offset=command.offset or 0, limit=limit)
+    # A small file is read in less time than a worker thread is woken in.
+    is_quick = files.is_small(command.path, bytes_max=limits.READ_INLINE_BYTES_MAX)
+    window = read() if is_quick else await to_thread.run_sync(read)
     after = window.offset + window.byte_count
     has_more = after < window.size_bytes and window.offset < window.size_bytes
     return FileWindow(

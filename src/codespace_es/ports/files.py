@@ -132,6 +132,10 @@ class WorkspaceFiles(Protocol):
         """Return the version of a file, `absent` if there is none; the file is streamed, whatever its size."""
         ...
 
+    def is_small(self, path: str, *, bytes_max: int) -> bool:
+        """Return whether `path` is a regular file of at most `bytes_max` bytes: quick to read. No error."""
+        ...
+
     def read_window(self, path: str, *, offset: int, limit: int) -> ReadWindow:
         """Return at most `limit` bytes from `offset`, ending on a character boundary where that is possible.
 
