@@ -39,6 +39,11 @@ NAMESPACE_OPTIONS = (
 """Beside `--unshare-all`, strictest first; which of them works is found out by trying."""
 _SEARCHED = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin")
 _OWN = ("/tmp", "/run", "/var/run")  # noqa: S108 - hidden behind empty ones: sockets of other programs live there
+_KERNEL_SETTINGS = (
+    "acpi", "asound", "bus", "driver", "dynamic_debug", "fs", "irq", "latency_stats", "mtrr", "pressure", "scsi",
+    "slabinfo", "sys", "sysrq-trigger", "timer_stats",
+)
+"""In /proc. Root may write most of these without any capability, being their owner; one names a program to run."""
 _SHOWN_AGAIN = ("/run/current-system", "/run/opengl-driver")
 """Where one distribution keeps its programs."""
 _NOT_FATAL = frozenset(
@@ -116,6 +121,9 @@ def _options(request: Message, namespace_options: tuple[str, ...]) -> Iterator[s
         yield from ("--perms", "1777" if path.endswith("tmp") else "0755", "--tmpfs", path)
     yield from _shown_again(masked, has_network=request["network"])
     yield from ("--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm")  # noqa: S108 - its own
+    for path in (f"/proc/{name}" for name in _KERNEL_SETTINGS):
+        if os.path.exists(path):
+            yield from ("--ro-bind", path, path)
     for path in hidden:
         if is_beneath(root, path):
             yield from ("--tmpfs", path)

@@ -1,0 +1,251 @@
+"""A place with something to protect around it, and commands confined at a chosen level, as root or as an ordinary user.
+
+Everything lies in `/var/tmp`: `/tmp` is a confined command's own, so nothing in it would show whether a wall holds. An
+ordinary user gets copies of the spawner's sources, for root's may be out of its reach.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import ptyprocess
+
+import adapters.spawner
+from adapters.runner.spawner_runner import SpawnerRunner, open_runner
+from adapters.spawner.wire import Message
+from codespace_es.ports.runner import ProcessEnd, RunnerCommand, SandboxReport
+from support.process_runner import Locks, command
+
+ORDINARY_USER = 61234
+SYSTEM_PYTHON = "/usr/bin/python3"
+INTACT = "intact"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """At which level, as whom, with a terminal or without."""
+
+    level: int
+    is_root: bool
+    tty: bool = False
+
+    def __str__(self) -> str:
+        user = "root" if self.is_root else "user"
+        return f"{self.level}-{user}-{'terminal' if self.tty else 'pipes'}"
+
+
+def users() -> list[bool]:
+    """Return whether to try as root: both ways if we are, else only as we are."""
+    return [True, False] if os.geteuid() == 0 else [False]
+
+
+def needs_another_user(setting: Setting) -> bool:
+    return os.geteuid() == 0 and not setting.is_root
+
+
+class LimitedSpawner:
+    """Starts spawners that take no level above the setting's. Implements `SpawnerSource`."""
+
+    def __init__(self, setting: Setting, code: Path) -> None:
+        self._setting = setting
+        self._code = code
+        self._process: subprocess.Popen[bytes] | None = None
+
+    async def connect(self) -> socket.socket:
+        own, spawners = socket.socketpair()
+        with spawners:
+            self._process = subprocess.Popen(
+                [*self._command(), str(spawners.fileno()), "0", str(self._code)],
+                pass_fds=[spawners.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd="/",
+                env={"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"}, start_new_session=True, **self._identity(),
+            )
+        return own
+
+    async def probe(self) -> Message | None:
+        return None
+
+    async def settle(self) -> None:
+        if self._process is not None:
+            self._process.wait()
+
+    def _command(self) -> list[str]:
+        return [python_of(self._setting), "-I", "-S", str(self._code / "escape_spawner.py"), str(self._setting.level)]
+
+    def _identity(self) -> dict[str, Any]:
+        if not needs_another_user(self._setting):
+            return {}
+        return {"user": ORDINARY_USER, "group": ORDINARY_USER, "extra_groups": []}
+
+
+def python_of(setting: Setting) -> str:
+    return SYSTEM_PYTHON if needs_another_user(setting) else sys.executable
+
+
+@contextmanager
+def place(setting: Setting) -> Iterator[Path]:
+    """Have `root`, `outside`, `hidden` and `code` in a directory of the setting's user."""
+    directory = Path(tempfile.mkdtemp(dir="/var/tmp", prefix="codespace-es-test-"))
+    try:
+        directory.chmod(0o755)
+        for name in ("root/.git/hooks", "outside", "hidden"):
+            (directory / name).mkdir(parents=True)
+        (directory / "hidden" / "secret").write_text("secret")
+        _copy_code(directory / "code")
+        give_to(setting, directory)
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def give_to(setting: Setting, directory: Path) -> None:
+    """Make the setting's user the owner of `directory` and all in it."""
+    if needs_another_user(setting):
+        for path in (directory, *directory.rglob("*")):
+            os.chown(path, ORDINARY_USER, ORDINARY_USER)
+
+
+def _copy_code(target: Path) -> None:
+    package = Path(adapters.spawner.__file__).parent
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(package, target / "adapters" / "spawner", ignore=ignored)
+    shutil.copytree(Path(ptyprocess.__file__).parent, target / "ptyprocess", ignore=ignored)
+    (target / "adapters" / "__init__.py").write_text("")
+    for name in ("escape_spawner.py", "escape_attempts.py"):
+        shutil.copy(Path(__file__).parent / name, target / name)
+
+
+@asynccontextmanager
+async def confined(setting: Setting, where: Path) -> AsyncIterator["Confined"]:
+    """Have a runner whose commands are confined as the setting says."""
+    locks = Locks(where / "locks")
+    instance = locks.take("instance")
+    try:
+        source = LimitedSpawner(setting, where / "code")
+        async with open_runner(source, instance_lock=instance, processes_max=8) as runner:
+            yield Confined(runner, setting, where, locks)
+    finally:
+        instance.release()
+
+
+class Confined:
+    """Runs commands in the place's root."""
+
+    def __init__(self, runner: SpawnerRunner, setting: Setting, where: Path, locks: Locks) -> None:
+        self.runner = runner
+        self.setting = setting
+        self.where = where
+        self.root = where / "root"
+        self._locks = locks
+
+    def command(self, *argv: str, **fields: Any) -> RunnerCommand:
+        chosen: dict[str, Any] = {
+            "sandbox": "auto", "tty": self.setting.tty, "is_network_enabled": False, "read_only_paths": (".git",),
+            "hidden_paths": (str(self.where / "hidden"),), "columns": 200, **fields,
+        }
+        return command(self.root, *argv, **chosen)
+
+    async def start(self, *argv: str, **fields: Any) -> tuple[Any, SandboxReport]:
+        """Start a command and let it go; return it with what it is confined by."""
+        lease = self._locks.take("lease")
+        try:
+            child = await self.runner.start(self.command(*argv, **fields), lease=lease)
+        finally:
+            lease.release()
+        return await child.go(), child.sandbox
+
+    async def ended(self, *argv: str, **fields: Any) -> tuple[ProcessEnd, SandboxReport]:
+        process, report = await self.start(*argv, **fields)
+        return await process.wait(), report
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of all attempts of a setting."""
+
+    report: SandboxReport
+    results: dict[str, str]
+    is_usable: bool
+    environment: dict[str, str]
+    damaged: frozenset[str]
+    """Attempts whose victim isn't as it was."""
+
+
+@contextmanager
+def _around(setting: Setting, where: Path, names: list[str]) -> Iterator[dict[str, Any]]:
+    """Have what the attempts are after: files, a stranger and sockets, all of the same user."""
+    identity = {"user": ORDINARY_USER, "group": ORDINARY_USER} if needs_another_user(setting) else {}
+    for name in names:
+        (where / "outside" / name).write_text(INTACT)
+        (where / "outside" / name).chmod(0o644)
+    with contextlib.ExitStack() as stack:
+        stranger = stack.enter_context(subprocess.Popen(["sleep", "600"], **identity))
+        stack.callback(stranger.kill)
+        shared = Path(f"/dev/shm/codespace-es-test-{os.getpid()}")
+        stack.callback(shared.unlink, missing_ok=True)
+        shared.write_text(INTACT)
+        sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/tmp")))
+        sockets.chmod(0o755)
+        abstract = f"codespace-es-test-{os.getpid()}"
+        in_tmp, elsewhere = str(sockets / "s"), str(where / "outside.socket")
+        for address in (in_tmp, elsewhere, "\0" + abstract):
+            listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+            listener.bind(address)
+            listener.listen(16)
+            if not address.startswith("\0"):
+                os.chmod(address, 0o666)
+        tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        give_to(setting, where / "outside")
+        if needs_another_user(setting):
+            os.chown(shared, ORDINARY_USER, ORDINARY_USER)
+        yield {
+            "attempts": names, "outside": str(where / "outside"), "hidden": str(where / "hidden"),
+            "stranger": stranger.pid, "shared_memory": str(shared), "socket_in_tmp": in_tmp, "abstract": abstract,
+            "socket_elsewhere": elsewhere, "tcp": tcp.getsockname()[1],
+        }
+
+
+async def try_to_escape(setting: Setting, names: list[str]) -> Outcome:
+    """Run the attempts `names` in one confined command."""
+    with place(setting) as where, _around(setting, where, names) as scene:
+        async with confined(setting, where) as here:
+            program = str(where / "code" / "escape_attempts.py")
+            end, report = await here.ended(python_of(setting), program, json.dumps(scene))
+        said = end.tail.decode(errors="replace")
+        assert end.wait_status == 0, said
+        answer = json.loads(said)
+        outside = where / "outside"
+        damaged = {name for name in names if _is_damaged(outside / name)}
+        damaged |= {path.stem for path in outside.iterdir() if path.suffix == ".new"}
+        return Outcome(report, answer["results"], answer["is_usable"], answer["environment"], frozenset(damaged))
+
+
+def _is_damaged(victim: Path) -> bool:
+    try:
+        status = victim.stat()
+        has_mode = status.st_mode & 0o777 == 0o644
+        return not has_mode or status.st_mtime == 1 or victim.read_text() != INTACT or bool(os.listxattr(victim))
+    except OSError:
+        return True
+
+
+@cache
+def outcome(setting: Setting, names: tuple[str, ...]) -> Outcome:
+    """Return what came of it; tried once for all tests that ask."""
+    import anyio
+
+    async def within_time() -> Outcome:
+        with anyio.fail_after(60):
+            return await try_to_escape(setting, list(names))
+
+    return anyio.run(within_time)
