@@ -1,6 +1,8 @@
 """Takes a command's output as it comes, so that the command is never held up and the server never held by it."""
 
+import contextlib
 import errno
+import fcntl
 import os
 from typing import Final
 
@@ -12,6 +14,8 @@ from adapters.runner.output_window import OutputWindow
 _READ_BYTES: Final = 64 * 1024
 _TURN_BYTES: Final = 1024 * 1024
 """So much is read before everybody else gets a turn; about half a millisecond."""
+_PIPE_BYTES: Final = 256 * 1024
+"""Room for what a fast writer prints while others have their turn. All pipes of a user may have 64 MiB together."""
 _TURN_READS: Final = 64
 """The same for a terminal, which hands out at most 4 KiB a read."""
 _QUIET_SECONDS_MAX: Final = 0.5
@@ -24,6 +28,8 @@ class OutputPump:
 
     def __init__(self, descriptor: int, window: OutputWindow) -> None:
         os.set_blocking(descriptor, False)
+        with contextlib.suppress(OSError):  # a terminal, or this user has too many pipes: it works as it is
+            fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         self._descriptor = descriptor
         self._window = window
         self._is_tree_gone = anyio.Event()

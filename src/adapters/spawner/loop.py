@@ -14,7 +14,6 @@ import os
 import socket
 import sys
 import time
-import traceback
 
 from adapters.spawner import sandbox
 from adapters.spawner.gate import close_all_except, prepare_process
@@ -150,6 +149,8 @@ class Spawner:
             close_all_except((0, 1, 2, control.fileno(), *self._held))
             reap_commands(Link(control))
         except BaseException:
+            import traceback  # it is half a megabyte, and never needed
+
             traceback.print_exc()
         finally:
             sys.stderr.flush()
