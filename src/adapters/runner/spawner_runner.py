@@ -14,6 +14,7 @@ from anyio.abc import TaskGroup
 
 from adapters.runner.conversation import Conversation, report_of
 from adapters.runner.live_process import GatedProcess, close_streams
+from adapters.runner.orphans import end_orphan
 from adapters.runner.output_window import OutputWindow, make_ring
 from adapters.runner.spawner_link import SpawnerLink
 from adapters.spawner.wire import Link, Message, WireError
@@ -21,6 +22,7 @@ from codespace_es.ports.locks import Held
 from codespace_es.ports.runner import (
     LimitReachedError,
     NotStartedError,
+    Orphan,
     RunnerCommand,
     RunnerLostError,
     SandboxReport,
@@ -91,6 +93,10 @@ class SpawnerRunner:
         if conversation.refusal is not None:
             raise conversation.refusal
         return GatedProcess(command, conversation, window, link=link, tasks=self._tasks)
+
+    async def end_orphan(self, orphan: Orphan) -> int:
+        """End what is left of a command that no runner watches any more. See the port."""
+        return await end_orphan(orphan)
 
     async def sandbox(self) -> SandboxReport:
         """Return what commands are confined by here. Raises RunnerLostError."""

@@ -4,6 +4,7 @@ No lease, no policy: whoever may start a command may drive it. Source: contract 
 """
 
 import hmac
+from contextlib import nullcontext, suppress
 
 from pydantic import Field
 
@@ -47,13 +48,21 @@ async def write_input(world: World, command: WriteInput, caller: Caller) -> Done
             the command doesn't read what was sent before.
     """
     content = _input_bytes(command.data)
-    located = await locate(world, command.process_id, caller)
-    handle = located.require_running()
+    here = world.live.find(command.process_id)
+    async with nullcontext() if here is None else here.turn:
+        located = await locate(world, command.process_id, caller)
+        await _write(world, located, content, is_eof=command.eof, caller=caller)
+    return Done()
+
+
+async def _write(world: World, located: Located, content: bytes, *, is_eof: bool, caller: Caller) -> None:
+    """Put on record that it is written, then write it. The command's turn is ours."""
+    living = located.require_running()
     mac = hmac.digest(world.input_key, content, "sha256").hex()
-    sent = ProcessInputSent(size_bytes=len(content), is_eof=command.eof, mac=mac)
+    sent = ProcessInputSent(size_bytes=len(content), is_eof=is_eof, mac=mac)
     await append_decided(world.log, PROCESS, located.process_id, RecordInput(sent), caller)
     try:
-        await handle.write(content, is_eof=command.eof)
+        await living.handle.write(content, is_eof=is_eof)
     except (InputClosedError, RunnerLostError) as error:
         raise CodespaceError(
             ErrorCode.STDIN_CLOSED, f"{located.process_id} takes no input any more.",
@@ -64,7 +73,6 @@ async def write_input(world: World, command: WriteInput, caller: Caller) -> Done
             ErrorCode.RESOURCE_QUEUE_FULL, f"{located.process_id} doesn't read what was sent before: {error}",
             detail={"process_id": located.process_id},
         ) from error
-    return Done()
 
 
 def _input_bytes(text: str) -> bytes:
@@ -111,14 +119,22 @@ async def resize_terminal(world: World, command: ResizeTerminal, caller: Caller)
                 f"{field} is {value}; it has to be from 1 to {limits.TERMINAL_SIZE_MAX}.",
                 detail={"field": field},
             )
-    located = await locate(world, command.process_id, caller)
-    handle = located.require_running()
+    here = world.live.find(command.process_id)
+    async with nullcontext() if here is None else here.turn:
+        located = await locate(world, command.process_id, caller)
+        await _resize(world, located, command, caller)
+    return Resized(rows=command.rows, cols=command.cols)
+
+
+async def _resize(world: World, located: Located, command: ResizeTerminal, caller: Caller) -> None:
+    """Put on record that it is resized, then resize it. The command's turn is ours."""
+    living = located.require_running()
     if not located.state.spawned.request.tty:
         raise _not_terminal(located)
     resized = ProcessResized(rows=command.rows, columns=command.cols)
     await append_decided(world.log, PROCESS, located.process_id, RecordResize(resized), caller)
     try:
-        await handle.resize(command.rows, command.cols)
+        await living.handle.resize(command.rows, command.cols)
     except NotTerminalError as error:
         raise _not_terminal(located) from error
     except RunnerLostError as error:
@@ -126,7 +142,6 @@ async def resize_terminal(world: World, command: ResizeTerminal, caller: Caller)
             ErrorCode.PROCESS_NOT_RUNNING, f"{located.process_id} has ended.",
             detail={"process_id": located.process_id},
         ) from error
-    return Resized(rows=command.rows, cols=command.cols)
 
 
 def _not_terminal(located: Located) -> CodespaceError:
@@ -160,20 +175,23 @@ async def terminate_process(world: World, command: TerminateProcess, caller: Cal
         )
     located = await locate(world, command.process_id, caller)
     located.require_here()
-    if located.handle is not None:
-        await request_end(
-            world, located.process_id, located.handle, cause="caller", signal=number, grace_ms=command.grace_ms,
-            caller=caller,
-        )
+    if located.living is not None:
+        with suppress(RunnerLostError):  # then all that it ran is ended already
+            await request_end(
+                world, located.process_id, located.living, cause="caller", signal=number, grace_ms=command.grace_ms,
+                caller=caller,
+            )
     return Done()
 
 
 async def end_all(world: World, caller: Caller) -> None:
     """Ask every command that lives here to end, since this server does. Their exits are recorded by their watchers."""
+    world.live.is_closing = True
     for process_id in world.live:
-        handle = world.live.find(process_id)
-        if handle is not None:
-            await request_end(
-                world, process_id, handle, cause="shutdown", signal=_SIGNALS["TERM"],
-                grace_ms=limits.SHUTDOWN_GRACE_MS, caller=caller,
-            )
+        living = world.live.find(process_id)
+        if living is not None:
+            with suppress(RunnerLostError):  # then all that it ran is ended already
+                await request_end(
+                    world, process_id, living, cause="shutdown", signal=_SIGNALS["TERM"],
+                    grace_ms=limits.SHUTDOWN_GRACE_MS, caller=caller,
+                )

@@ -13,6 +13,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Literal
 
+from anyio import Event, Lock
 from pydantic import Field
 
 from codespace_es.admission import admit, read_key, require_usable_key, take_lease
@@ -20,6 +21,7 @@ from codespace_es.aggregates.claim import CLAIM, TakeClaim, Taken, is_repeat
 from codespace_es.aggregates.process import (
     PROCESS,
     CommandRequest,
+    Exited,
     NotStarted,
     ProcessNotStarted,
     ProcessSpawned,
@@ -33,6 +35,7 @@ from codespace_es.command_handlers.settling import settle_workspace
 from codespace_es.command_handlers.watching import Watched, watch
 from codespace_es.folding import fold, fresh
 from codespace_es.ports.fault_points import FaultPoint
+from codespace_es.ports.live_processes import Living
 from codespace_es.ports.locks import Held
 from codespace_es.ports.log import Append, NewBody, NewEvent, VersionConflictError
 from codespace_es.ports.runner import (
@@ -92,7 +95,14 @@ async def exec_command(
         return replay
     if resumed is None:
         await hold_if_required(world, held_command(world, command), caller)
-    lease = await take_lease(world, workspace, caller)
+    try:
+        lease = await take_lease(world, workspace, caller)
+    except CodespaceError:
+        # What lives there, or came before in the queue, may be what this very key has started.
+        replay = await attempt.find_replay()
+        if replay is not None:
+            return replay
+        raise
     return await world.effects.run(lambda: attempt.carry_out(lease))
 
 
@@ -161,8 +171,10 @@ class _Attempt:
         state = (await fold(self.world.log, PROCESS, claim.holder_id)).state
         if isinstance(state, NotStarted):
             raise state.refused.fault.to_error().with_detail(process_id=claim.holder_id)
+        is_lost = isinstance(state, Exited) and state.exited.termination == "unknown"
         return ExecResult(
-            process_id=claim.holder_id, dispatch_status="confirmed", replayed=True, work_id=self.command.work_id
+            process_id=claim.holder_id, dispatch_status="unknown" if is_lost else "confirmed", replayed=True,
+            work_id=self.command.work_id,
         )
 
     async def carry_out(self, lease: Held) -> ExecResult:
@@ -179,10 +191,11 @@ class _Attempt:
                 child = await self._fork(process_id, lease)
                 if child is None:
                     continue
-                if not await self._record_spawn(process_id, child):
+                spawned = self._spawned(process_id, child)
+                if not await self._record_spawn(process_id, child, spawned):
                     continue
                 is_handed_over = self.workspace.live_process == "exclusive"
-                return await self._let_go(process_id, child, lease)
+                return await self._let_go(process_id, child, spawned, lease)
         finally:
             if not is_handed_over:
                 lease.release()
@@ -209,9 +222,8 @@ class _Attempt:
                 return None
             raise told from error
 
-    async def _record_spawn(self, process_id: ProcessId, child: GatedChild) -> bool:
-        """Put the gated child on record; abandon it and return False if another server took the key."""
-        spawned = ProcessSpawned(
+    def _spawned(self, process_id: ProcessId, child: GatedChild) -> ProcessSpawned:
+        return ProcessSpawned(
             request=self._request(process_id).model_copy(update={
                 "sandbox": child.sandbox.kind,
                 "is_network_enforced": child.sandbox.is_network_enforced and self.workspace.network == "restricted",
@@ -223,6 +235,9 @@ class _Attempt:
             rows=limits.TERMINAL_ROWS if self.command.tty else None,
             columns=limits.TERMINAL_COLUMNS if self.command.tty else None,
         )
+
+    async def _record_spawn(self, process_id: ProcessId, child: GatedChild, spawned: ProcessSpawned) -> bool:
+        """Put the gated child on record; abandon it and return False if another server took the key."""
         try:
             self.world.faults(FaultPoint.EXEC_FORKED)
             events = (
@@ -237,21 +252,23 @@ class _Attempt:
         await child.abandon()
         return False
 
-    async def _let_go(self, process_id: ProcessId, child: GatedChild, lease: Held) -> ExecResult:
+    async def _let_go(
+        self, process_id: ProcessId, child: GatedChild, spawned: ProcessSpawned, lease: Held
+    ) -> ExecResult:
         """Let it run, and have it watched to its end."""
         kept_lease = lease if self.workspace.live_process == "exclusive" else None
-        watched = Watched(process_id, self.workspace, self._timeout_ms(), kept_lease, self.caller)
+        watched = Watched(process_id, self.workspace, spawned, kept_lease, self.caller)
         dispatch: Literal["confirmed", "unknown"] = "confirmed"
-        handle = None
+        living: Living | None = None
         try:
             self.world.faults(FaultPoint.EXEC_RECORDED)
-            handle = await child.go()
-            self.world.live.add(process_id, handle)
+            living = Living(await child.go(), turn=Lock(), recorded=Event())
+            self.world.live.add(process_id, living)
         except RunnerLostError:
             dispatch = "unknown"
         finally:
             # Whatever happened: somebody has to record the end of what is on record as begun.
-            self.world.effects.start(lambda: watch(self.world, watched, handle))
+            self.world.effects.start(lambda: watch(self.world, watched, living))
         self.world.faults(FaultPoint.EXEC_GONE)
         return ExecResult(process_id=process_id, dispatch_status=dispatch, work_id=self.command.work_id)
 

@@ -10,7 +10,7 @@ from anyio import move_on_after
 
 from codespace_es.aggregates.process import PROCESS, Exited, NotStarted, Running, Unspawned
 from codespace_es.command_handlers.settling import settle_when_free
-from codespace_es.ports.runner import LiveProcess
+from codespace_es.ports.live_processes import Living
 from codespace_es.ports.world import World
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller, RecordedEvent
@@ -26,27 +26,27 @@ class Located:
     process_id: ProcessId
     recorded: Sequence[RecordedEvent]
     state: Running | Exited
-    handle: LiveProcess | None
+    living: Living | None
     owner: InstanceId | None
     """Another, living server that runs it."""
 
     def require_here(self) -> None:
         """Pass if it has ended, or lives in this server. Raises PROCESS_NOT_FOUND that names its server."""
-        if isinstance(self.state, Running) and self.handle is None:
+        if isinstance(self.state, Running) and self.living is None:
             where = f"it belongs to the server {self.owner}" if self.owner else "its start isn't confirmed"
             raise CodespaceError(
                 ErrorCode.PROCESS_NOT_FOUND, f"{self.process_id} can't be reached from here: {where}.",
                 detail={"process_id": self.process_id},
             )
 
-    def require_running(self) -> LiveProcess:
-        """Return the handle. Raises PROCESS_NOT_FOUND, PROCESS_NOT_RUNNING."""
+    def require_running(self) -> Living:
+        """Return the way to it. Raises PROCESS_NOT_FOUND, PROCESS_NOT_RUNNING."""
         self.require_here()
-        if self.handle is None:
+        if self.living is None:
             raise CodespaceError(
                 ErrorCode.PROCESS_NOT_RUNNING, f"{self.process_id} has ended.", detail={"process_id": self.process_id}
             )
-        return self.handle
+        return self.living
 
 
 async def locate(world: World, process_id: str, caller: Caller) -> Located:
@@ -59,15 +59,19 @@ async def locate(world: World, process_id: str, caller: Caller) -> Located:
 
 
 async def _look(world: World, process_id: str) -> Located:
+    # First what lives here, then the log: whatever is no longer the one is on record in the other by then.
+    living = world.live.find(process_id)
     recorded = await world.log.read_stream(StreamId(process_id)) if process_id.startswith("proc-") else ()
     state = PROCESS.fold_recorded(recorded)
-    if isinstance(state, Unspawned | NotStarted):
+    if isinstance(state, NotStarted):
+        reason = state.refused.fault.message
+        raise CodespaceError(ErrorCode.PROCESS_NOT_FOUND, f"{process_id} was never started: {reason}")
+    if isinstance(state, Unspawned):
         raise CodespaceError(ErrorCode.PROCESS_NOT_FOUND, f"No process {process_id[:100]!r} was started.")
-    handle = world.live.find(process_id) if isinstance(state, Running) else None
-    owner = None
-    if isinstance(state, Running) and handle is None:
-        owner = await _owner(world, state, process_id)
-    return Located(ProcessId(process_id), recorded, state, handle, owner)
+    if not isinstance(state, Running):
+        return Located(ProcessId(process_id), recorded, state, None, None)
+    owner = await _owner(world, state, process_id) if living is None else None
+    return Located(ProcessId(process_id), recorded, state, living, owner)
 
 
 async def _owner(world: World, state: Running, process_id: str) -> InstanceId | None:

@@ -4,18 +4,23 @@ Answers from its handle while it lives here, from the log and the body store for
 B5.5; decisions 10, 21, 22.
 """
 
+from anyio import move_on_after
 from pydantic import Field
 
 from codespace_es.aggregates.process import Exited
 from codespace_es.command_handlers.locating import Located, locate
-from codespace_es.ports.runner import LiveProcess, OutputChunk, RunnerLostError
+from codespace_es.ports.live_processes import Living, Signal
+from codespace_es.ports.runner import LiveProcess, OutputChunk
 from codespace_es.ports.world import World
-from codespace_es.projections.output_text import decode_output
+from codespace_es.projections.output_text import CHARACTER_BYTES_MAX, skip_broken_start, take_text
 from codespace_es.projections.process_status import LiveSight, ProcessReport, project
 from codespace_es.vocabulary import limits
 from codespace_es.vocabulary.answer import Answer, Command
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller
+
+_END_GRACE_SECONDS = 0.05
+"""So long an answer that is ready waits for the end that is about to be recorded."""
 
 # process_status
 
@@ -29,26 +34,30 @@ class AskProcess(Command):
 async def ask_process(world: World, command: AskProcess, caller: Caller) -> ProcessReport:
     """Return what is known. Raises PROCESS_NOT_FOUND."""
     located = await locate(world, command.process_id, caller)
-    report = project(located.recorded, live=_sight(located.handle), owner=located.owner)
+    if located.living is not None and located.living.handle.leader_status is not None:
+        # Mostly the rest follows at once: better to tell the whole end a little later than half of it now.
+        with move_on_after(_END_GRACE_SECONDS):
+            await located.living.recorded.wait()
+        if located.living.recorded.is_set():
+            located = await locate(world, command.process_id, caller)
+    report = project(located.recorded, live=_sight(located.living), owner=located.owner)
     head = await _head(world, located)
     return report.model_copy(update={"output_head": head}) if head is not None else report
 
 
-def _sight(handle: LiveProcess | None) -> LiveSight | None:
-    if handle is None:
+def _sight(living: Living | None) -> LiveSight | None:
+    if living is None:
         return None
-    here = handle.peek()
-    return LiveSight(handle.leader_status, here.total, here.retained_from)
+    here = living.handle.peek()
+    return LiveSight(living.handle.leader_status, here.total, here.retained_from, living.end_cause)
 
 
 async def _head(world: World, located: Located) -> str | None:
     """Return the first output of a command whose tail no longer reaches back there."""
     if not isinstance(located.state, Exited) or located.state.exited.output_head is None:
         return None
-    content = await world.log.read_body(
-        located.recorded[0].stream_id, located.state.exited.output_head.digest
-    )
-    return None if content is None else decode_output(content, is_more_known=True)[0]
+    content = await world.log.read_body(located.recorded[0].stream_id, located.state.exited.output_head.digest)
+    return None if content is None else take_text(content, len(content), is_end=False)[0]
 
 
 # read_process
@@ -92,75 +101,73 @@ async def read_process(world: World, command: ReadProcess, caller: Caller) -> Ou
         )
     located = await locate(world, command.process_id, caller)
     located.require_here()
-    if located.handle is not None:
-        chunk = await _read_live(world, located.handle, command)
-        if chunk is not None:
-            return chunk
+    if located.living is not None:
+        answer = await _read_live(world, located.living.handle, located.living.recorded, command)
+        if answer is not None:
+            return answer
         located = await locate(world, command.process_id, caller)
-    if isinstance(located.state, Exited):
-        return await _read_stored(world, located, command)
-    raise CodespaceError(
-        ErrorCode.PROCESS_NOT_FOUND, f"The output of {command.process_id} can't be read now.",
-        detail={"process_id": command.process_id},
-    )
+    located.require_here()
+    return await _read_stored(world, located, command)
 
 
-async def _read_live(world: World, handle: LiveProcess, command: ReadProcess) -> OutputRead | None:
-    """Return a piece of a living command's output; None if it has ended meanwhile and its exit is on record."""
+async def _read_live(
+    world: World, handle: LiveProcess, recorded: Signal, command: ReadProcess
+) -> OutputRead | None:
+    """Return a piece of a living command's output; None once it has ended, which is on record then.
+
+    Its end is told from the record alone: whoever has seen it finds the workspace free and the status complete.
+    """
     deadline = world.clock.monotonic() + command.wait_ms / 1000
     wait_from = command.cursor
     while True:
-        wait_ms = max(0, round((deadline - world.clock.monotonic()) * 1000))
-        try:
-            await handle.read(wait_from, wait_ms=wait_ms, bytes_max=1)
-            chunk = await handle.read(command.cursor, wait_ms=0, bytes_max=command.max_bytes)
-        except RunnerLostError:
-            return None
-        text, used = decode_output(chunk.content, is_more_known=chunk.is_end or _has_more(chunk))
-        if chunk.is_end and world.live.find(command.process_id) is None:
-            return None
-        if text or chunk.is_end or wait_ms == 0:
-            return OutputRead(
-                process_id=command.process_id,
-                cursor=chunk.start + used,
-                chunk=text,
-                eof=chunk.is_end,
-                output_lost=command.cursor < chunk.retained_from,
-                retained_from=chunk.retained_from,
-            )
+        left_seconds = max(0.0, deadline - world.clock.monotonic())
+        await handle.read(wait_from, wait_ms=round(left_seconds * 1000), bytes_max=1)
+        chunk = await handle.read(
+            command.cursor, wait_ms=0, bytes_max=command.max_bytes + CHARACTER_BYTES_MAX - 1
+        )
+        left_seconds = max(0.0, deadline - world.clock.monotonic())
+        if chunk.is_end:
+            with move_on_after(min(left_seconds, _END_GRACE_SECONDS) if chunk.content else left_seconds):
+                await recorded.wait()
+            if recorded.is_set():
+                return None
+        answer = _told(command, chunk, is_eof=False)
+        if answer.chunk or chunk.is_end or left_seconds == 0:
+            return answer
         wait_from = chunk.start + len(chunk.content)
 
 
-def _has_more(chunk: OutputChunk) -> bool:
-    """Return whether more bytes are known and this piece is too small for a character."""
-    return chunk.start + len(chunk.content) < chunk.total and len(chunk.content) < 4
+def _told(command: ReadProcess, chunk: OutputChunk, *, is_eof: bool) -> OutputRead:
+    """Return the answer: text of whole characters; `is_eof` if it may be, and all of `chunk` was told."""
+    is_lost = command.cursor < chunk.retained_from
+    skipped = skip_broken_start(chunk.content) if is_lost else 0
+    text, used = take_text(chunk.content[skipped:], command.max_bytes, is_end=chunk.is_end)
+    return OutputRead(
+        process_id=command.process_id,
+        cursor=chunk.start + skipped + used,
+        chunk=text,
+        eof=is_eof and chunk.start + skipped + used >= chunk.total,
+        output_lost=is_lost,
+        retained_from=chunk.retained_from,
+    )
 
 
 async def _read_stored(world: World, located: Located, command: ReadProcess) -> OutputRead:
     """Return a piece of what was kept of an ended command's output. Raises TIMEOUT at the end of one that timed out."""
-    assert isinstance(located.state, Exited)
+    assert isinstance(located.state, Exited), "what doesn't live here has ended, or can't be reached"
     exited = located.state.exited
     if exited.termination == "timeout" and command.cursor >= exited.output_bytes:
         raise CodespaceError(
             ErrorCode.TIMEOUT, f"{located.process_id} was ended by its time limit; all its output was read.",
             detail={"process_id": located.process_id},
         )
-    tail, is_lost = b"", exited.output_tail is None and exited.output_bytes > 0
+    tail = b""
     if exited.output_tail is not None:
-        stored = await world.log.read_body(located.recorded[0].stream_id, exited.output_tail.digest)
-        tail, is_lost = stored or b"", stored is None
-    retained_from = exited.output_bytes if is_lost else exited.retained_from
-    is_unknown = exited.termination == "unknown" and exited.output_tail is None
+        tail = await world.log.read_body(located.recorded[0].stream_id, exited.output_tail.digest) or b""
+    retained_from = exited.output_bytes - len(tail)
     start = max(command.cursor, retained_from)
-    content = tail[start - retained_from : start - retained_from + command.max_bytes]
-    end = start + len(content)
-    has_more = end < exited.output_bytes
-    text, used = decode_output(content, is_more_known=not has_more or len(content) < 4)
-    return OutputRead(
-        process_id=located.process_id,
-        cursor=start + used,
-        chunk=text,
-        eof=start + used >= exited.output_bytes,
-        output_lost=command.cursor < retained_from or is_unknown,
-        retained_from=retained_from,
-    )
+    content = tail[start - retained_from : start - retained_from + command.max_bytes + CHARACTER_BYTES_MAX - 1]
+    is_end = start + len(content) >= exited.output_bytes
+    answer = _told(command, OutputChunk(start, content, is_end, retained_from, exited.output_bytes), is_eof=True)
+    is_gone = exited.termination == "unknown" and exited.output_tail is None
+    return answer.model_copy(update={"output_lost": True}) if is_gone else answer

@@ -15,9 +15,10 @@ from anyio import sleep, to_thread
 from codespace_es.admission import take_lease
 from codespace_es.aggregates.instance import INSTANCE, InstanceRecovered, RecoverInstance
 from codespace_es.aggregates.operation import OPERATION, Minted
+from codespace_es.aggregates.process import PROCESS, Running
 from codespace_es.aggregates.workspace import WORKSPACE, Bound
 from codespace_es.command_handlers.ending import as_recovery, close_operation, unsettled
-from codespace_es.command_handlers.watching import record_exit
+from codespace_es.command_handlers.watching import orphan_of, record_exit
 from codespace_es.folding import fold
 from codespace_es.ports.fault_points import FaultPoint
 from codespace_es.ports.locks import Held
@@ -74,6 +75,7 @@ async def settle_at_start(world: World, caller: Caller) -> None:
     for workspace in world.workspaces.values():
         if await world.log.open_items(workspace_key=workspace.key):
             await settle_when_free(world, workspace, caller)
+            await _settle_ending_commands(world, workspace, caller)
     for item in await world.log.open_items(kind="instance"):
         if item.instance_id == world.instance_id:
             continue
@@ -84,6 +86,17 @@ async def settle_at_start(world: World, caller: Caller) -> None:
             await _recover_instance(world, item.instance_id, _NOTHING_CLOSED, caller)
         finally:
             proof_of_death.release()
+
+
+async def _settle_ending_commands(world: World, workspace: Workspace, caller: Caller) -> None:
+    """Settle again while commands of other servers are open here, a short time: a dead one's may just be ending."""
+    started = world.clock.monotonic()
+    while world.clock.monotonic() - started < _OTHER_RECOVERER_SECONDS:
+        items = await world.log.open_items(kind="process", workspace_key=workspace.key)
+        if all(item.instance_id == world.instance_id for item in items):
+            return
+        await sleep(limits.LEASE_POLL_MS_MAX / 1000)
+        await settle_when_free(world, workspace, caller)
 
 
 async def settle_when_free(world: World, workspace: Workspace, caller: Caller) -> None:
@@ -150,10 +163,13 @@ async def _close_all(
 async def _close_processes(world: World, owned: Sequence[OpenItem], caller: Caller) -> int:
     """Record the end of commands whose server is dead: how they ended can't be known. Return how many.
 
-    The runner held the instance's lock as well as their trees; with the lock in hand, both are gone.
+    The runner held the instance's lock, and what it ran ends with it; unless all of it was killed at one blow.
     """
     commands = [ProcessId(item.stream_id) for item in owned if item.kind == "process"]
     for process_id in commands:
+        state = (await fold(world.log, PROCESS, process_id)).state
+        if isinstance(state, Running):
+            await world.runner.end_orphan(orphan_of(process_id, state.spawned))
         await record_exit(world, process_id, None, as_recovery(caller))
     return len(commands)
 

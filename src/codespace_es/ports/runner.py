@@ -14,6 +14,17 @@ from codespace_es.vocabulary.identifiers import ProcessId
 EndCause = Literal["caller", "timeout", "stop", "shutdown"]
 
 
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """A command whose runner may be gone, as the system knows it."""
+
+    process_id: ProcessId
+    pid: int
+    started_ticks: int
+    boot_id: str
+    pid_namespace: int
+
+
 class NotStartedError(Exception):
     """Certain: nothing was started (missing or unusable executable, sandbox, limits). Carries the system's errno."""
 
@@ -187,6 +198,13 @@ class Runner(Protocol):
             LimitReachedError: the operator's number live; nothing was started.
             NotStartedError: nothing was started.
             RunnerLostError: the link has fallen.
+        """
+        ...
+
+    async def end_orphan(self, orphan: Orphan) -> int:
+        """End what is left of a command that no runner watches any more; return how many processes that were.
+
+        Returns once they are gone. What was started at another boot or in another pid namespace can't be seen.
         """
         ...
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict, Field
 
 from codespace_es.aggregates.process import (
+    EndCause,
     ProcessEndRequested,
     ProcessExited,
     ProcessSpawned,
@@ -65,13 +66,16 @@ class LiveSight:
     """Once the leader has exited, maybe before the rest of its tree."""
     output_total: int
     retained_from: int
+    end_cause: EndCause | None = None
+    """Who wanted its end while it ran, maybe not on record yet."""
 
 
 def project(
     recorded: Sequence[RecordedEvent], *, live: LiveSight | None = None, owner: str | None = None
 ) -> ProcessReport:
     """Return the report of one process' stream, which begins with `spawned`."""
-    spawned, exited, requested = None, None, None
+    spawned, exited = None, None
+    cause: EndCause | None = None
     at: dict[str, int] = {}
     for entry in recorded:
         match entry.event:
@@ -82,7 +86,7 @@ def project(
                 exited = event
                 at["finished"] = int(entry.envelope.recorded_at.timestamp())
             case ProcessEndRequested() as event:
-                requested = requested or event
+                cause = cause or event.cause
             case _:
                 pass
     assert spawned is not None, "a process' stream begins with spawned"
@@ -90,7 +94,7 @@ def project(
     if exited is not None:
         ending = (exited.termination, exited.exit_code, exited.signal)
     elif live is not None and live.leader_status is not None:
-        ending = termination_of(live.leader_status, requested)
+        ending = termination_of(live.leader_status, cause or live.end_cause)
     termination, exit_code, signal = ending
     return ProcessReport(
         process_id=recorded[0].stream_id,
@@ -113,14 +117,14 @@ def project(
 
 
 def termination_of(
-    wait_status: int | None, requested: ProcessEndRequested | None
+    wait_status: int | None, cause: EndCause | None
 ) -> tuple[Termination, int | None, int | None]:
     """Return termination, exit code and signal of a leader that ended with `wait_status` (as waitpid gives it).
 
-    Whoever asked first for its end is the cause, however it took that. Source: contract B5.4.
+    `cause` is who asked first for its end while it ran, however it took that. Source: contract B5.4.
     """
-    if requested is not None:
-        return ("timeout" if requested.cause == "timeout" else "terminated"), None, None
+    if cause is not None:
+        return ("timeout" if cause == "timeout" else "terminated"), None, None
     if wait_status is None:
         return "unknown", None, None
     signal = wait_status & 0x7F
