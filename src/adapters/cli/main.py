@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, LazyCommand] = MappingProxyType({
     "log": LazyCommand("adapters.cli.log:log", "Read the event log, one sentence an event."),
     "show": LazyCommand("adapters.cli.show:show", "Tell the whole story of one id."),
     "verify": LazyCommand("adapters.cli.verify:verify", "Prove that the event log is whole and unchanged."),
+    "replay": LazyCommand("adapters.cli.replay:replay", "Tell what the log said at a moment, or step through it."),
     "undo": LazyCommand("adapters.cli.undo:undo", "Undo an applied operation."),
 })
 
