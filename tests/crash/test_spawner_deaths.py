@@ -4,8 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import anyio
@@ -202,12 +202,20 @@ async def test_a_program_inherits_neither_locks_nor_links(workshop: Workshop) ->
     gated = await workshop.runner.start(command(workshop.root, "sleep", "600"), lease=lease)
 
     def opened() -> list[str]:
-        return sorted(os.readlink(f"/proc/{gated.pid}/fd/{number}").partition(":")[0]
-                      for number in os.listdir(f"/proc/{gated.pid}/fd"))
+        place = Path(f"/proc/{gated.pid}/fd")
+        return sorted(os.readlink(place / number).partition(":")[0] for number in os.listdir(place))
 
-    assert opened() == ["/dev/null", "pipe", "pipe", "pipe"], "the gate's own pipe is the fourth"
+    await until(lambda: opened() == ["/dev/null", "pipe", "pipe", "pipe"])  # the gate's own is the fourth
     process = await gated.go()
-    while len(opened()) != 3:
-        await anyio.sleep(0.005)
+    await until(lambda: opened() == ["/dev/null", "pipe", "pipe"])
     await process.end(signal=signal.SIGKILL, grace_ms=0)
     await process.wait()
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    """Return as soon as `is_so`; what vanishes while it looks isn't so yet."""
+    while True:
+        with suppress(FileNotFoundError):
+            if is_so():
+                return
+        await anyio.sleep(0.005)

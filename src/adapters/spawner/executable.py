@@ -60,29 +60,34 @@ def _require_passable(argv: Sequence[str], environment: Mapping[str, str]) -> No
     """Check what the kernel limits: end marks inside, and lengths."""
     if not argv or not argv[0]:
         raise UnusableError(errno.ENOENT, "The command names no program.")
-    named = [(f"Argument {index}", argument) for index, argument in enumerate(argv)]
-    named += [(f"The environment variable {name}", f"{name}={value}") for name, value in environment.items()]
     total = 0
-    for name, text in named:
-        try:
-            size = len(os.fsencode(text)) + 1
-        except UnicodeEncodeError:
-            raise UnusableError(errno.EINVAL, f"{name} holds a lone surrogate, which isn't text.") from None
-        if "\0" in text:
-            raise UnusableError(errno.EINVAL, f"{name} holds a NUL character, which no argument can.")
-        if size > ARGUMENT_BYTES_MAX:
-            raise UnusableError(
-                errno.E2BIG,
-                f"{name} has {size - 1} bytes; the system's limit for one is {ARGUMENT_BYTES_MAX - 1}. "
-                "Write it to a file, or send it to the command's input.",
-            )
-        total += size + 8
+    for index, argument in enumerate(argv):
+        total += 8 + _size(argument, "Argument", index)
+    for name, value in environment.items():
+        total += 8 + _size(f"{name}={value}", "The environment variable", name)
     total_max = arguments_bytes_max()
     if total > total_max:
         raise UnusableError(
             errno.E2BIG,
             f"The arguments and the environment have {total} bytes together; the system's limit is {total_max}.",
         )
+
+
+def _size(text: str, kind: str, name: str | int) -> int:
+    """Return how many bytes the kernel copies for it, its end mark included."""
+    try:
+        size = len(os.fsencode(text)) + 1
+    except UnicodeEncodeError:
+        raise UnusableError(errno.EINVAL, f"{kind} {name} holds a lone surrogate, which isn't text.") from None
+    if "\0" in text:
+        raise UnusableError(errno.EINVAL, f"{kind} {name} holds a NUL character, which no argument can.")
+    if size > ARGUMENT_BYTES_MAX:
+        raise UnusableError(
+            errno.E2BIG,
+            f"{kind} {name} has {size - 1} bytes; the system's limit for one is {ARGUMENT_BYTES_MAX - 1}. "
+            "Write it to a file, or send it to the command's input.",
+        )
+    return size
 
 
 def arguments_bytes_max() -> int:

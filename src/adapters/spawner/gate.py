@@ -30,7 +30,9 @@ _DESCRIPTORS_MAX = 1 << 20
 _REPORT_BYTES_MAX = 4096
 _READY = b"ready"
 _OWN_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-"""Ignored by Python, or with a handler of `waking`: the others are at their default."""
+"""Ignored by Python, or with a handler of `waking`: the others are at their default (`prepare_process`)."""
+_set_disposition = getattr(signal.signal, "__wrapped__", signal.signal)
+"""Without the wrapper that makes enumerations of numbers: it touches three times the pages."""
 
 
 class Program:
@@ -136,13 +138,14 @@ def fork_at_gate(program: Program, *, has_terminal: bool, has_input: bool, rows:
     if not has_terminal:
         return _fork_on_pipes(program, has_input=has_input)
     report, report_child, go_child, go = _pipes()
+    closed = _all_but((0, 1, 2, report_child, go_child, *program.inherited))
     try:
         pid, descriptor = fork_on_terminal()
     except OSError:
         _close(report, report_child, go_child, go)
         raise
     if pid == 0:
-        _be_child(program, report_child, go_child)
+        _be_child(program, report_child, go_child, closed)
     _close(report_child, go_child)
     os.set_inheritable(descriptor, False)
     terminal = Terminal(pid, descriptor)
@@ -159,12 +162,13 @@ def _fork_on_pipes(program: Program, *, has_input: bool) -> Gate:
         opened += (output, output_child)
         input_child, own_input = os.pipe() if has_input else (os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC), None)
         opened += (input_child,) if own_input is None else (input_child, own_input)
+        closed = _all_but((0, 1, 2, report_child, go_child, *program.inherited))
         pid = os.fork()
     except OSError:
         _close(*opened)
         raise
     if pid == 0:
-        _be_child(program, report_child, go_child, streams=(input_child, output_child, output_child))
+        _be_child(program, report_child, go_child, closed, streams=(input_child, output_child, output_child))
     _close(report_child, go_child, input_child, output_child)
     return Gate(pid, report=report, go=go, output=output, own_input=own_input)
 
@@ -184,17 +188,28 @@ def _close(*descriptors: int) -> None:
         os.close(descriptor)
 
 
-def _be_child(program: Program, report: int, go: int, streams: tuple[int, int, int] | None = None) -> NoReturn:
-    """Set up, wait at the gate, become the program. Never returns, and never raises into the parent's code."""
+def _be_child(
+    program: Program,
+    report: int,
+    go: int,
+    closed: list[tuple[int, int]],
+    streams: tuple[int, int, int] | None = None,
+) -> NoReturn:
+    """Set up, wait at the gate, become the program. Never returns, and never raises into the parent's code.
+
+    Every page that it touches first is copied, so what can be worked out before the fork is.
+    """
     try:
         step = "A session of its own can't be had"
         if streams is not None:
             os.setsid()
             for number, descriptor in enumerate(streams):
                 os.dup2(descriptor, number)
-        close_all_except((0, 1, 2, report, go, *program.inherited))
+        for begin, end in closed:
+            os.closerange(begin, end)
         step = "Signals can't be restored"
-        _restore_signals()
+        for number in _OWN_SIGNALS:
+            _set_disposition(number, signal.SIG_DFL)
         step = f"The working directory {program.root} can't be entered"
         os.chdir(program.root)
         step = "The sandbox can't be entered"
@@ -244,16 +259,18 @@ def prepare_process(open_files_max: int | None) -> None:
 
 def close_all_except(kept: Sequence[int]) -> None:
     """Close every descriptor of this process but `kept`."""
+    for begin, end in _all_but(kept):
+        os.closerange(begin, end)
+
+
+def _all_but(kept: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the ranges of descriptors between `kept`."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     end = _DESCRIPTORS_MAX if hard == resource.RLIM_INFINITY else max(hard, *kept)
+    ranges: list[tuple[int, int]] = []
     below = 0
     for descriptor in sorted({*kept, end}):
         if descriptor > below:  # an empty range would wrap round and be all of them
-            os.closerange(below, descriptor)
+            ranges.append((below, descriptor))
         below = descriptor + 1
-
-
-def _restore_signals() -> None:
-    """Undo what this program itself has set (`prepare_process` undid the rest), also while the child is at its gate."""
-    for number in _OWN_SIGNALS:
-        signal.signal(number, signal.SIG_DFL)
+    return ranges
