@@ -18,18 +18,14 @@ from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller
 
 
-class NoEffects:
-    """None is ever begun."""
-
-    async def wait_until_idle(self) -> None:
-        return
-
-
 class ScriptedDoor:
     """Stands for the codespace."""
 
     def __init__(self) -> None:
-        self.world = SimpleNamespace(ids=RandomIds(), workspaces={}, effects=NoEffects())
+        self.world = SimpleNamespace(ids=RandomIds(), workspaces={})
+
+    async def close(self, caller: Caller) -> None:
+        """No effect is ever begun, no process started."""
 
     async def handle(self, command: Command, caller: Caller) -> Answer:
         assert isinstance(command, ReadFile)
