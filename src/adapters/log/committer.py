@@ -15,7 +15,7 @@ from typing import TypeVar
 from adapters.log import bodies, open_rows
 from adapters.log.bodies import BodyRow
 from adapters.log.chain import GENESIS, link
-from adapters.log.database import Database
+from adapters.log.database import Database, LogReplacedError
 from adapters.log.sqlite import driver, is_broken, is_busy
 from adapters.log.submission import NewRow, Submission
 from adapters.log.turnstile import TurnTimeoutError
@@ -76,9 +76,10 @@ class Committer:
                 self._begin()
                 result = change(self._connection)
                 self._execute("COMMIT")
+                self._database.require_in_place()
             except BaseException as error:
                 self._roll_back(error)
-                if isinstance(error, driver.Error | TurnTimeoutError):
+                if isinstance(error, driver.Error | TurnTimeoutError | LogReplacedError):
                     raise self._unavailable(error) from error
                 raise
             finally:
@@ -107,6 +108,7 @@ class Committer:
             is_commit_tried = True
             if self._connection.in_transaction:
                 self._execute("COMMIT")
+                self._database.require_in_place()
             self._faults(FaultPoint.APPEND_COMMITTED)
         except BaseException as error:
             self._roll_back(error)
@@ -124,6 +126,7 @@ class Committer:
                 if not is_busy(error):
                     raise
             else:
+                self._database.require_in_place()
                 return
             if turnstile is not None:
                 turnstile.take(deadline)
@@ -228,7 +231,7 @@ class Committer:
             else:
                 with self._database.reader() as connection:
                     row = connection.execute(_HASH_AT, (last,)).fetchone()
-        except driver.Error as error:
+        except (driver.Error, StoreUnavailableError) as error:
             self.failure = f"whether an append was stored can't be established: {error}"
             return False
         return row is not None and row[0] == submission.last_hash

@@ -1,5 +1,6 @@
 """The connections of one open log: one that writes, one for the event loop's point reads, more for long reads."""
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +21,10 @@ from adapters.log.turnstile import Turnstile, TurnTimeoutError
 from codespace_es.ports.log import StoreUnavailableError
 
 
+class LogReplacedError(OSError):
+    """The files that are open aren't those that the log's path names any more."""
+
+
 class Database:
     """An opened log file, or memory when there is no path; the tables are there."""
 
@@ -30,6 +35,8 @@ class Database:
             StoreUnavailableError: it can't be opened; LogFormatError if it is something else.
         """
         self.path = path
+        self._files: tuple[str, ...] = ()
+        self._identities: list[tuple[int, int]] = []
         self.turnstile: Turnstile | None = None
         if path is None:
             connection = connect_memory()
@@ -69,6 +76,26 @@ class Database:
             self.turnstile.leave()
         self.writing = Guarded(writer, threading.Lock())
         self.reading = Guarded(reader, threading.Lock())
+        self._files = (str(path), f"{path}-wal", f"{path}-shm")
+        self._identities = [_identify(file) for file in self._files]
+
+    def require_in_place(self) -> None:
+        """Do nothing if the path still names the files that are open.
+
+        A log that was deleted or replaced under a living server is written on and lost with it; whoever opens the
+        path next knows nothing of what was promised.
+
+        Raises:
+            LogReplacedError: it names others, or none.
+        """
+        for file, identity in zip(self._files, self._identities, strict=True):
+            try:
+                is_same = _identify(file) == identity
+            except FileNotFoundError:
+                is_same = False
+            if not is_same:
+                msg = f"{file} was removed or replaced while it was in use"
+                raise LogReplacedError(msg)
 
     @staticmethod
     def _check(path: Path) -> None:
@@ -109,3 +136,8 @@ class Database:
         if self.turnstile is not None:
             self.turnstile.close()
             self.turnstile = None
+
+
+def _identify(file: str) -> tuple[int, int]:
+    status = os.stat(file)
+    return status.st_dev, status.st_ino
