@@ -31,6 +31,9 @@ from pydantic_core import PydanticSerializationError, from_json
 
 _BATCH_ANSWERS_MAX = 100
 
+_END_BYTES = 4096
+"""How far from either end of a line an id is looked for."""
+
 _ID = rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\\x00-\x1f]|\\.){0,200}")'
 _ID_AT_HEAD = re.compile(rb"\s*\{[^{}\[\]]*?" + _ID + rb"\s*[,}]")
 _ID_AT_TAIL = re.compile(rb"[,{]\s*" + _ID + rb"\s*(?:,[^{}\[\]]*)?\}\s*$")
@@ -115,8 +118,10 @@ def _salvage_id(line: bytes) -> float | str | None:
     """Return the id of a request that can't be served, as far as a more lenient reading finds one."""
     try:
         value = json.loads(line.decode(errors="replace"))
-    except (ValueError, RecursionError):
+    except json.JSONDecodeError:
         return None
+    except (ValueError, RecursionError):  # it is JSON, with a number too long or nesting too deep to be read
+        return _find_id(line[:_END_BYTES], line[-_END_BYTES:])
     if not isinstance(value, dict) or "method" not in value:
         return None
     identifier = _answerable(value.get("id"))
@@ -132,9 +137,14 @@ def _answerable(identifier: Any) -> float | str | None:
 
 def refuse_oversized(head: bytes, tail: bytes, *, size_bytes: int, bytes_max: int) -> Unusable:
     """Refuse a line of which only the two ends were kept; its id is found if it stands at either end."""
+    reason = f"The message has {size_bytes} bytes; the limit is {bytes_max}."
+    return _refuse(INVALID_REQUEST, reason, _find_id(head, tail))
+
+
+def _find_id(head: bytes, tail: bytes) -> float | str | None:
+    """Return the id of a request, if it stands at one of its ends."""
     found = _ID_AT_HEAD.match(head) or _ID_AT_TAIL.search(tail)
-    identifier = json.loads(found.group(1)) if found and b'"method"' in head + tail else None
-    return _refuse(INVALID_REQUEST, f"The message has {size_bytes} bytes; the limit is {bytes_max}.", identifier)
+    return _answerable(json.loads(found.group(1))) if found and b'"method"' in head + tail else None
 
 
 def refuse_duplicate(identifier: int | str) -> Unusable:
