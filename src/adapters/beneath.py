@@ -46,6 +46,9 @@ _MESSAGES: Final = {
     ErrorCode.FILE_OPERATION_FAILED: "{path!r}: {reason}.",
 }
 
+_SENTENCE_CHARACTERS_MAX: Final = 300
+"""More than any one name has."""
+
 
 def open_root(root: str) -> int:
     """Return a descriptor of the directory `root`, good for opening beneath it only; the caller closes it.
@@ -87,7 +90,12 @@ def path_error(error: OSError, path: str) -> CodespaceError:
     code = _CODES.get(error.errno or 0, ErrorCode.FILE_OPERATION_FAILED)
     shown = shown_name(path)
     reason = error.strerror or type(error).__name__
-    return CodespaceError(code, _MESSAGES[code].format(path=shown, reason=reason), detail={"path": shown})
+    return CodespaceError(code, _MESSAGES[code].format(path=cut_name(shown), reason=reason), detail={"path": shown})
+
+
+def cut_name(shown: str) -> str:
+    """Return `shown` short enough for a sentence: of a long path, its beginning."""
+    return shown if len(shown) <= _SENTENCE_CHARACTERS_MAX else f"{shown[:_SENTENCE_CHARACTERS_MAX - 1]}…"
 
 
 def shown_name(name: str | bytes) -> str:

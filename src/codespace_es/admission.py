@@ -31,8 +31,8 @@ def admit(workspaces: Mapping[str, Workspace], workspace_id: str, action: policy
         known = ", ".join(workspaces) or "none"
         raise CodespaceError(
             ErrorCode.WORKSPACE_NOT_FOUND,
-            f"No workspace is called {workspace_id!r}; configured: {known}.",
-            detail={"workspace_id": workspace_id},
+            f"No workspace is called {workspace_id[:100]!r}; configured: {known}.",
+            detail={"workspace_id": workspace_id[: limits.LABEL_CHARACTERS_MAX]},
         )
     policy.require(workspace, action)
     return workspace
@@ -44,11 +44,24 @@ def require_usable_key(operation_key: str | None) -> None:
     Raises:
         CodespaceError: INVALID_ARGUMENT.
     """
-    if operation_key is not None and len(operation_key) > limits.OPERATION_KEY_CHARACTERS_MAX:
+    _require_short("operation_key", operation_key, limits.OPERATION_KEY_CHARACTERS_MAX)
+
+
+def require_usable_work(work_id: str | None) -> None:
+    """Pass if `work_id` can be stored inline, whether or not it names a work.
+
+    Raises:
+        CodespaceError: INVALID_ARGUMENT.
+    """
+    _require_short("work_id", work_id, limits.LABEL_CHARACTERS_MAX)
+
+
+def _require_short(field: str, value: str | None, characters_max: int) -> None:
+    if value is not None and len(value) > characters_max:
         raise CodespaceError(
             ErrorCode.INVALID_ARGUMENT,
-            f"operation_key has {len(operation_key)} characters; the limit is {limits.OPERATION_KEY_CHARACTERS_MAX}.",
-            detail={"field": "operation_key"},
+            f"{field} has {len(value)} characters; the limit is {characters_max}.",
+            detail={"field": field},
         )
 
 
@@ -110,7 +123,8 @@ async def read_operation(log: EventLog, operation_id: str) -> Minted | Finished 
     Raises:
         CodespaceError: OPERATION_NOT_FOUND.
     """
-    state = OPERATION.fold_recorded(await log.read_stream(StreamId(operation_id)))
+    is_operation = operation_id.startswith("op-")  # every other id may name a stream of another kind
+    state = OPERATION.fold_recorded(await log.read_stream(StreamId(operation_id)) if is_operation else ())
     if isinstance(state, Unminted):
         raise CodespaceError(
             ErrorCode.OPERATION_NOT_FOUND, f"No operation {operation_id[:100]!r} is recorded.",

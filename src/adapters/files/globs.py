@@ -14,10 +14,10 @@ from functools import lru_cache
 import bracex
 import re2
 
-from adapters.beneath import shown_name
+from adapters.beneath import cut_name, shown_name
 from adapters.files.character_classes import POSIX_CLASSES
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
-from codespace_es.vocabulary.limits import GLOB_ALTERNATIVES_MAX, GLOB_BYTES_MAX
+from codespace_es.vocabulary.limits import GLOB_ALTERNATIVES_MAX, GLOB_BRACES_MAX, GLOB_BYTES_MAX
 
 PathTest = Callable[[bytes], bool]
 """Takes a path as it is shown, in UTF-8."""
@@ -51,6 +51,8 @@ def path_test(glob: str | None) -> PathTest | None:
         raise _bad_glob(glob, "it holds a lone surrogate") from None
     if size_bytes > GLOB_BYTES_MAX:
         raise _bad_glob(glob[:80] + "…", f"it is longer than {GLOB_BYTES_MAX} bytes")
+    if glob.count("{") > GLOB_BRACES_MAX:  # they are read by recursion, and so are those that are never closed
+        raise _bad_glob(glob, f"it opens more than {GLOB_BRACES_MAX} braces")
     try:
         alternatives = bracex.expand(glob, keep_escapes=True, limit=GLOB_ALTERNATIVES_MAX)
     except bracex.ExpansionLimitException:
@@ -185,7 +187,7 @@ def _class_expression(ranges: list[tuple[int, int]], *, is_negated: bool) -> str
 
 
 def _bad_glob(glob: str, reason: str) -> CodespaceError:
-    shown = shown_name(glob)
+    shown = cut_name(shown_name(glob))
     return CodespaceError(
         ErrorCode.INVALID_ARGUMENT, f"The glob {shown!r} can't be understood: {reason}.", detail={"field": "glob"}
     )

@@ -1,7 +1,8 @@
 """Paths as text: what a caller may name, before anything is asked of the disk."""
 
-from adapters.beneath import shown_name
+from adapters.beneath import cut_name, shown_name
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
+from codespace_es.vocabulary.limits import PATH_BYTES_MAX
 
 
 def normalized(path: str) -> str:
@@ -9,7 +10,7 @@ def normalized(path: str) -> str:
 
     Raises:
         CodespaceError: PATH_ESCAPE for a path that is empty, absolute, climbs above the root, or holds what no name
-            can hold (NUL, lone surrogates).
+            can hold (NUL, lone surrogates). FILE_OPERATION_FAILED for a path longer than the system takes.
     """
     if not path:
         raise _escape(path, "an empty path names nothing")
@@ -19,6 +20,8 @@ def normalized(path: str) -> str:
         raise _escape(path, "a path can't hold NUL")
     if not path.isascii() and not _is_encodable(path):
         raise _escape(path, "a path can't hold lone surrogates")
+    if len(path.encode()) > PATH_BYTES_MAX:
+        raise _too_long(path)
     kept: list[str] = []
     for part in path.split("/"):
         if part in {"", "."}:
@@ -40,8 +43,16 @@ def _is_encodable(path: str) -> bool:
     return True
 
 
-def _escape(path: str, reason: str) -> CodespaceError:
-    shown = shown_name(path)
+def _too_long(path: str) -> CodespaceError:
     return CodespaceError(
-        ErrorCode.PATH_ESCAPE, f"{shown!r} is not a path of this workspace: {reason}.", detail={"path": shown}
+        ErrorCode.FILE_OPERATION_FAILED,
+        f"{cut_name(path)!r}: the path is too long, {len(path.encode())} bytes; the limit is {PATH_BYTES_MAX}.",
+        detail={"path": cut_name(path)},
+    )
+
+
+def _escape(path: str, reason: str) -> CodespaceError:
+    shown = shown_name(path[: PATH_BYTES_MAX + 1])
+    return CodespaceError(
+        ErrorCode.PATH_ESCAPE, f"{cut_name(shown)!r} is not a path of this workspace: {reason}.", detail={"path": shown}
     )

@@ -16,7 +16,7 @@ from typing import Literal
 from anyio import Event, Lock
 from pydantic import Field
 
-from codespace_es.admission import admit, read_key, require_usable_key, take_lease
+from codespace_es.admission import admit, read_key, require_usable_key, require_usable_work, take_lease
 from codespace_es.aggregates.claim import CLAIM, TakeClaim, Taken, is_repeat
 from codespace_es.aggregates.process import (
     PROCESS,
@@ -88,6 +88,7 @@ async def exec_command(
     """
     workspace = admit(world.workspaces, command.workspace_id, "exec")
     require_usable_key(command.operation_key)
+    require_usable_work(command.work_id)
     _require_runnable(command.command)
     attempt = _Attempt(world, workspace, command, _fingerprint(workspace, command), caller, resumed)
     replay = await attempt.find_replay()

@@ -12,7 +12,7 @@ from anyio import to_thread
 from pydantic import Field, StringConstraints
 
 from codespace_es import policy
-from codespace_es.admission import admit, require_usable_key
+from codespace_es.admission import admit, require_usable_key, require_usable_work
 from codespace_es.command_handlers.holding import HeldRequest
 from codespace_es.command_handlers.writing import PatchRequest, PreparedPatch, write_patch
 from codespace_es.ports.files import WorkspaceFiles
@@ -53,6 +53,7 @@ async def apply_patch(
     """Return what the patch did or would do; `resumed` is the hold that allows it. Raises the codes of B1.6."""
     workspace = admit(world.workspaces, command.workspace_id, "write")
     require_usable_key(command.operation_key)
+    require_usable_work(command.work_id)
     _require_bounded(command)
     request = PatchRequest(
         workspace=workspace,
@@ -118,6 +119,13 @@ def _require_bounded(command: ApplyPatch) -> None:
             ErrorCode.INVALID_ARGUMENT,
             f"expected_versions has {len(command.expected_versions)} entries; "
             f"the limit is {limits.EXPECTED_VERSIONS_MAX}.",
+            detail={"field": "expected_versions"},
+        )
+    longest = max((len(path.encode(errors="surrogatepass")) for path in command.expected_versions), default=0)
+    if longest > limits.PATH_BYTES_MAX:
+        raise CodespaceError(
+            ErrorCode.INVALID_ARGUMENT,
+            f"expected_versions has a path of {longest} bytes; the limit is {limits.PATH_BYTES_MAX}.",
             detail={"field": "expected_versions"},
         )
 

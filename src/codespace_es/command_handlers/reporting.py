@@ -41,10 +41,6 @@ async def _selected(world: World, command: ReportOperation) -> str:
             detail={"field": "operation_id"},
         )
     if command.operation_id is not None:
-        if not command.operation_id.startswith("op-"):
-            raise CodespaceError(
-                ErrorCode.OPERATION_NOT_FOUND, f"No operation {command.operation_id[:100]!r} is recorded."
-            )
         return command.operation_id
     assert command.operation_key is not None
     claim = await read_key(world.log, command.operation_key)

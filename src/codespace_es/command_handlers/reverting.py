@@ -10,7 +10,7 @@ from anyio import from_thread
 from pydantic import Field
 
 from codespace_es import policy
-from codespace_es.admission import admit, read_operation, require_usable_key
+from codespace_es.admission import admit, read_operation, require_usable_key, require_usable_work
 from codespace_es.aggregates.operation import OperationMinted, require_revertible
 from codespace_es.command_handlers.holding import HeldRequest
 from codespace_es.command_handlers.writing import PatchRequest, PreparedPatch, write_patch
@@ -49,6 +49,7 @@ async def revert_operation(
         CodespaceError: OPERATION_NOT_FOUND, REVERT_CONFLICT and those of a patch.
     """
     require_usable_key(command.operation_key)
+    require_usable_work(command.work_id)
     undone_id = OperationId(command.operation_id)
     minted = (await read_operation(world.log, undone_id)).minted
     workspace = admit(world.workspaces, _name_here(world, minted), "write")

@@ -10,6 +10,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
+from codespace_es.vocabulary.limits import ERROR_TEXT_CHARACTERS_MAX
+
 Retry = Literal["never", "after_change", "now"]
 """May the same request succeed later: never, after something has changed, or at once."""
 
@@ -134,13 +136,18 @@ ERROR_SPECS: Mapping[ErrorCode, ErrorSpec] = MappingProxyType({
 
 
 class CodespaceError(Exception):
-    """A refusal or failure that a caller is told: a code, one sentence, and JSON-able detail."""
+    """A refusal or failure that a caller is told: a code, one sentence, and JSON-able detail.
+
+    Both are stored with the event that remembers the refusal, so every text in them is cut at a bound.
+    """
 
     def __init__(self, code: ErrorCode, message: str, *, detail: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.code = code
-        self.message = message
-        self.detail: dict[str, Any] = dict(detail or {})
+        self.message = _cut(message)
+        self.detail = {
+            key: _cut(value) if isinstance(value, str) else value for key, value in (detail or {}).items()
+        }
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message}"
@@ -164,6 +171,10 @@ class CodespaceError(Exception):
         if rest:
             wire["detail"] = rest
         return wire
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= ERROR_TEXT_CHARACTERS_MAX else f"{text[: ERROR_TEXT_CHARACTERS_MAX - 1]}…"
 
 
 _TOP_LEVEL_IDS = ("operation_id", "approval_id", "process_id")

@@ -3,6 +3,12 @@
 KIB = 1024
 MIB = 1024 * KIB
 
+# Paths and what is told of them
+PATH_BYTES_MAX = 4095
+"""Linux knows no longer one in a call. Source: PATH_MAX of limits.h, which counts the NUL at the end."""
+ERROR_TEXT_CHARACTERS_MAX = 4 * KIB
+"""An error's message, and each text in its detail: a caller's own words come back cut."""
+
 # Reading and finding (contract B1.4, B1.5)
 READ_BYTES_MAX = MIB
 READ_INLINE_BYTES_MAX = 64 * KIB
@@ -12,6 +18,7 @@ WALK_DIRECTORIES_MAX = 10_000
 WALK_ENTRIES_MAX = 50_000
 GLOB_BYTES_MAX = 4 * KIB
 GLOB_ALTERNATIVES_MAX = 1_000
+GLOB_BRACES_MAX = 100
 IGNORE_FILE_BYTES_MAX = MIB
 SEARCH_MATCHES_MAX = 10_000
 SEARCH_MATCHES_DEFAULT = 200
@@ -69,3 +76,5 @@ TIMEOUT_GRACE_MS = 2_000
 SHUTDOWN_GRACE_MS = 500
 INPUT_BYTES_MAX = MIB
 """Of one write."""
+UNSENT_BYTES_MAX = 8 * MIB
+"""Of answers that a client on stdio hasn't read: beyond it, no further request is begun."""

@@ -83,12 +83,17 @@ def test_each_form_of_glob(glob: str, named: list[str], unnamed: list[str]) -> N
     assert [path for path in unnamed if is_named(glob, path)] == []
 
 
-@pytest.mark.parametrize("glob", ["[a", "a\\", "[z-a]", "[[:word:]]", "{a,b}" * 12, "x" * 5_000, "[\\", "\ud800*x/"])
+@pytest.mark.parametrize("glob", ["[a", "a\\", "[z-a]", "[[:word:]]", "{a,b}" * 12, "x" * 5_000, "[\\", "\ud800*x/",
+                                  "{" * 400, "{a," * 1_000 + "b", "{a,b" * 1_000])
 def test_a_glob_that_cannot_be_understood_is_an_invalid_argument(glob: str) -> None:
     with pytest.raises(CodespaceError) as refusal:
         path_test(glob)
     assert refusal.value.code is ErrorCode.INVALID_ARGUMENT
     assert refusal.value.detail == {"field": "glob"}
+
+
+def test_braces_within_braces_are_read() -> None:
+    assert is_named("{a," * 100 + "b" + "}" * 100, "b")
 
 
 def test_a_hostile_glob_is_decided() -> None:
