@@ -5,6 +5,7 @@ import signal
 import anyio
 from anyio.abc import TaskGroup
 
+from adapters.mcp_server.back_pressure import BackPressure
 from adapters.mcp_server.server import build_server
 from adapters.mcp_server.stdio_pipe import StopReason, Wire, open_stdio
 from codespace_es.aggregates.instance import InstanceStopped
@@ -24,6 +25,7 @@ async def serve_stdio(codespace: Codespace, life: InstanceLife) -> StopReason:
     """
     server = build_server(codespace, life)
     async with open_stdio() as wire:
+        server.middleware.insert(0, BackPressure(wire.output))
         tasks: TaskGroup
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_end_on_signal, wire)

@@ -15,7 +15,7 @@ import logging
 import os
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from types import TracebackType
 from typing import Literal, Self
@@ -153,6 +153,13 @@ class WireOutput(_Closable):
                 self._rest.clear()
                 self._on_closed()
                 raise anyio.BrokenResourceError from error
+
+    async def wait_for_room(self) -> None:
+        """Return when few bytes are unsent, or nobody reads the output any more."""
+        while len(self._rest) > limits.UNSENT_BYTES_MAX:
+            # Whoever waits also writes: the sender of these bytes may have been cancelled.
+            with suppress(anyio.BrokenResourceError):
+                await self.send_line(b"")
 
     async def _write_some(self) -> None:
         if not self._is_pipe:
