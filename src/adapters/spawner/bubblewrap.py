@@ -5,6 +5,7 @@ are `/dev`, `/proc`, the process ids and, unless the network is enabled, the net
 All options and the environment travel in a file in memory: they don't stand in the process list, and nothing of the
 environment (LD_PRELOAD, for one) acts on bubblewrap itself, which isn't confined yet.
 
+The command leads a session of its own, so neither `kill 0` nor what is typed at its terminal reaches what confines it.
 Two processes stand between the forked child and the command: bubblewrap, and process 1 of the namespace. `die-with-
 parent` isn't used: what the command leaves running would die with it at once, uncounted; the reaper ends it.
 Source: decisions 20, 23, 24; reliability.md D7, D8; bwrap(1).
@@ -12,9 +13,12 @@ Source: decisions 20, 23, 24; reliability.md D7, D8; bwrap(1).
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import signal
 import stat
+import termios
 
 from adapters.spawner import seccomp
 from adapters.spawner.sandbox_confinement import (
@@ -46,6 +50,7 @@ _KERNEL_SETTINGS = (
 """In /proc. Root may write most of these without any capability, being their owner; one names a program to run."""
 _SHOWN_AGAIN = ("/run/current-system", "/run/opengl-driver")
 """Where one distribution keeps its programs."""
+_HOME = "/tmp/home"  # noqa: S108 - in the command's own
 _NOT_FATAL = frozenset(
     {signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH, signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN,
      signal.SIGTTOU}
@@ -55,10 +60,8 @@ _WRAPPERS = 2
 
 def find_program() -> str | None:
     """Return the path of a bubblewrap that only root or this user can have put there, else None."""
-    for directory in (*os.environ.get("PATH", "").split(":"), *_SEARCHED):
+    for directory in (*filter(os.path.isabs, os.environ.get("PATH", "").split(":")), *_SEARCHED):
         path = os.path.realpath(os.path.join(directory, "bwrap"))
-        if not os.path.isabs(directory):
-            continue
         try:
             status = os.stat(path)
         except OSError:
@@ -91,16 +94,24 @@ def confine(request: Message, program: str, namespace_options: tuple[str, ...]) 
     """Return how the command of `request` is confined at this level. Raises SandboxError, OSError."""
     machine = seccomp.machine()
     assert machine is not None, "this level was found to be available"
-    if is_beneath(program, request["root"]):
+    root = request["root"]
+    if root == "/" or root in existing_directories(request["hidden_paths"]):
+        raise SandboxError(f"The workspace {root} can't be confined: it is everything, or hidden from commands.")
+    _require_in_sight(request)
+    if is_beneath(program, root):
         raise SandboxError(f"{program} lies in the workspace, so whoever writes there could have replaced it.")
     families = None if request["network"] else seccomp.OWN_NETWORK_FAMILIES
     filtering = _in_memory("filter", seccomp.assemble(machine, families=families, has_attributes=True))
+    taker = _terminal_taker() if request["tty"] else ()
     words = [*_options(request, namespace_options), "--seccomp", str(filtering)]
+    if not taker:
+        words.append("--new-session")
     options = _in_memory("options", b"".join(os.fsencode(word) + b"\0" for word in words))
     return Confinement(
         report(request),
         {},
-        argv_prefix=(program, "--args", str(options), "--"),
+        argv_prefix=(program, "--args", str(options), "--", *taker),
+        enter=_give_up_terminal if taker else None,
         descriptors=(filtering, options),
         wrappers=_WRAPPERS,
         wait_status=true_wait_status,
@@ -108,22 +119,39 @@ def confine(request: Message, program: str, namespace_options: tuple[str, ...]) 
 
 
 def _options(request: Message, namespace_options: tuple[str, ...]) -> Iterator[str]:
-    root = request["root"]
-    hidden = existing_directories(request["hidden_paths"])
-    if root in hidden:
-        raise SandboxError(f"{root} is the workspace, and hidden from commands.")
     yield from (*namespace_options, "--unshare-all", "--cap-drop", "ALL")
     if request["network"]:
         yield "--share-net"
-    yield from ("--ro-bind", "/", "/")
     masked = existing_directories(_OWN)
+    yield from _system(masked, has_network=request["network"])
+    yield from _workspace(request, masked)
+    environment = request["environment"]
+    if "HOME" not in environment:
+        yield from ("--perms", "0700", "--dir", _HOME, "--setenv", "HOME", _HOME)
+    for name, value in environment.items():
+        yield from ("--setenv", name, value)
+    yield from ("--chdir", request["root"])
+
+
+def _system(masked: list[str], *, has_network: bool) -> Iterator[str]:
+    """Show the machine, to be read, and nothing in `masked` but what programs can't do without."""
+    yield from ("--ro-bind", "/", "/")
     for path in masked:
         yield from ("--perms", "1777" if path.endswith("tmp") else "0755", "--tmpfs", path)
-    yield from _shown_again(masked, has_network=request["network"])
+    resolver = [os.path.realpath("/etc/resolv.conf")] if has_network else []
+    for path in (*_SHOWN_AGAIN, *resolver):
+        if os.path.exists(path) and _is_in(path, masked):
+            yield from ("--ro-bind", path, path)
     yield from ("--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm")  # noqa: S108 - its own
     for path in (f"/proc/{name}" for name in _KERNEL_SETTINGS):
         if os.path.exists(path):
             yield from ("--ro-bind", path, path)
+
+
+def _workspace(request: Message, masked: list[str]) -> Iterator[str]:
+    """Let the root be written, what is protected in it be read, and hide what is to be hidden, in the order it lies."""
+    root = request["root"]
+    hidden = existing_directories(request["hidden_paths"])
     for path in hidden:
         if is_beneath(root, path):
             yield from ("--tmpfs", path)
@@ -131,26 +159,49 @@ def _options(request: Message, namespace_options: tuple[str, ...]) -> Iterator[s
     for path in protectable(root, request["read_only_paths"])[0]:
         yield from ("--ro-bind", path, path)
     for path in hidden:
-        is_masked = any(is_beneath(path, mask) for mask in masked) and not is_beneath(path, root)
-        if not is_beneath(root, path) and not is_masked:
+        is_gone_already = _is_in(path, masked) and not is_beneath(path, root)
+        if not is_beneath(root, path) and not is_gone_already:
             yield from ("--perms", "0500", "--tmpfs", path, "--remount-ro", path)
-    environment = request["environment"]
-    if "HOME" not in environment:
-        yield from ("--perms", "0700", "--dir", "/tmp/home", "--setenv", "HOME", "/tmp/home")  # noqa: S108 - its own
-    for name, value in environment.items():
-        yield from ("--setenv", name, value)
-    yield from ("--chdir", root)
 
 
-def _shown_again(masked: list[str], *, has_network: bool) -> Iterator[str]:
-    """Show what programs need of a directory that is the command's own: programs, and whom to ask for names."""
-    paths = [path for path in _SHOWN_AGAIN if os.path.exists(path)]
-    resolver = os.path.realpath("/etc/resolv.conf")
-    if has_network and os.path.isfile(resolver):
-        paths.append(resolver)
-    for path in paths:
-        if any(is_beneath(path, mask) for mask in masked):
-            yield from ("--ro-bind", path, path)
+def _is_in(path: str, directories: list[str]) -> bool:
+    return any(is_beneath(path, directory) for directory in directories)
+
+
+def _require_in_sight(request: Message) -> None:
+    """Refuse a program that the command couldn't see. Raises SandboxError."""
+    root = request["root"]
+    program = os.path.realpath(os.path.join(root, request["program"]))
+    if is_beneath(program, root):
+        return
+    if _is_in(program, existing_directories(request["hidden_paths"])):
+        raise SandboxError(f"{program} lies in a directory that is hidden from commands.", errno.ENOENT)
+    if _is_in(program, existing_directories(_OWN)) and not _is_in(program, list(_SHOWN_AGAIN)):
+        raise SandboxError(
+            f"{program} lies in a directory of which a confined command gets an empty one of its own. "
+            "Put it into the workspace.",
+            errno.ENOENT,
+        )
+
+
+def _terminal_taker() -> tuple[str, ...]:
+    """Return what makes the command the leader of the terminal's session.
+
+    What confines it may not be in that session, nor in its process group: it would die of an interrupt that is typed.
+    Raises SandboxError.
+    """
+    for directory in _SEARCHED:
+        path = os.path.join(directory, "setsid")
+        if os.path.exists(path):
+            return (path, "-c")
+    raise SandboxError("A terminal can't be given to a confined command: setsid (of util-linux) is missing.")
+
+
+def _give_up_terminal() -> None:
+    """Leave the terminal without a session. Its session's leader, this process, is told by a hang-up."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    fcntl.ioctl(0, termios.TIOCNOTTY)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def _in_memory(name: str, content: bytes) -> int:

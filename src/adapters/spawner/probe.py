@@ -62,7 +62,7 @@ class _Scene:
     def request(self) -> Message:
         return {
             "root": self.root, "network": False, "sandbox": "require", "hidden_paths": (), "read_only_paths": (),
-            "tty": False, "argv": (), "environment": {"PATH": "/usr/bin:/bin"},
+            "tty": False, "argv": (), "program": "/bin/sh", "environment": {"PATH": "/usr/bin:/bin"},
         }
 
     def is_confined(self) -> bool:

@@ -95,7 +95,7 @@ class _Execution:
         environment = {**request["environment"], EXECUTION_TAG: self._process_id}
         try:
             path = usable_program(request["argv"], environment, request["root"])
-            confinement = self._confinement = sandbox.confine({**request, "environment": environment})
+            confinement = self._confinement = sandbox.confine({**request, "environment": environment, "program": path})
         except (UnusableError, sandbox.SandboxError) as error:
             self._refusal = (str(error), error.errno)
             return

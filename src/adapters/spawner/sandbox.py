@@ -20,7 +20,8 @@ This module is the seam: `loop`, `gate` and `reaper` know nothing of how a comma
 - `finish` is called when the tree is gone, or never was.
 
 `request` is the `start` message: `root`, `network` (bool), `sandbox` ("auto", "require", "off"), `hidden_paths`,
-`read_only_paths`, `tty`, `argv`, `environment`. Refusals are SandboxError: then nothing is started.
+`read_only_paths`, `tty`, `argv`, `environment`; and `program`, the file to execute. Refusals are SandboxError: then
+nothing is started.
 """
 
 from __future__ import annotations
