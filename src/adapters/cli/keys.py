@@ -40,7 +40,7 @@ class Keys:
 
 @contextmanager
 def keyboard(descriptor: int) -> Iterator[Callable[[], str]]:
-    """Give what waits for the next key of a terminal; keys aren't shown meanwhile, and an interrupt still interrupts."""
+    """Give what waits for the next key of a terminal; keys aren't shown meanwhile, an interrupt interrupts."""
     before = termios.tcgetattr(descriptor)
     tty.setcbreak(descriptor, termios.TCSADRAIN)
     try:

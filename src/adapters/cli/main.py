@@ -29,6 +29,8 @@ COMMANDS: Mapping[str, LazyCommand] = MappingProxyType({
     "show": LazyCommand("adapters.cli.show:show", "Tell the whole story of one id."),
     "verify": LazyCommand("adapters.cli.verify:verify", "Prove that the event log is whole and unchanged."),
     "replay": LazyCommand("adapters.cli.replay:replay", "Tell what the log said at a moment, or step through it."),
+    "diff": LazyCommand("adapters.cli.diff:diff", "Tell what changed between two moments."),
+    "files": LazyCommand("adapters.cli.files:files", "List or restore the files that the log knows at a moment."),
     "undo": LazyCommand("adapters.cli.undo:undo", "Undo an applied operation."),
 })
 

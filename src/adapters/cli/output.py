@@ -75,3 +75,22 @@ def print_pairs(pairs: Iterable[tuple[str, object]]) -> None:
 def as_shell_words(words: Iterable[str]) -> str:
     """Return `words` as one line that a POSIX shell takes apart again into the same."""
     return shlex.join(words)
+
+
+def print_heading(text: str) -> None:
+    """Print a line that begins a part."""
+    line = " ".join(clean_lines(text))
+    if is_terminal():
+        console().print(f"\n{line}", style="bold")
+    else:
+        click.echo(f"\n# {line}")
+
+
+def print_diff(text: str) -> None:
+    """Print a unified diff, coloured in a terminal."""
+    colours = {"+": "green", "-": "red", "@": "cyan"}
+    for line in clean_lines(text.rstrip("\n")) if text else ():
+        if is_terminal():
+            console().print(line, style=colours.get(line[:1], ""))
+        else:
+            click.echo(line)

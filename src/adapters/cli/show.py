@@ -4,7 +4,7 @@ import click
 
 from adapters.cli.entries import print_entries
 from adapters.cli.options import as_json, settings_of_log
-from adapters.cli.output import clean_lines, console, is_terminal, print_json, print_pairs
+from adapters.cli.output import print_diff, print_heading, print_json, print_pairs
 from adapters.cli.reading import open_log
 from adapters.settings.load import Settings
 from replay.story import NothingRecordedError, Story, tell
@@ -35,18 +35,17 @@ def show(settings: Settings, *, identifier: str, is_json: bool) -> int:
 
 def _print(story: Story) -> None:
     print_pairs(_facts(story))
-    _heading("Events")
+    print_heading("Events")
     print_entries(story.events)
     if story.related:
-        _heading("In the same calls")
+        print_heading("In the same calls")
         print_entries(story.related)
     if story.minted:
-        _heading("What it began")
+        print_heading("What it began")
         print_entries(story.minted)
     for file in story.files:
-        _heading(f"{file.planned.kind} {file.planned.path}")
-        for line in clean_lines((file.diff or "").rstrip("\n")):
-            _print_diff_line(line)
+        print_heading(f"{file.planned.kind} {file.planned.path}")
+        print_diff(file.diff or "")
         if file.note:
             click.echo(file.note)
 
@@ -71,18 +70,3 @@ def _facts(story: Story) -> list[tuple[str, object]]:
     if story.kind in ("workspace", "claim", "store"):
         facts += [(name, value) for name, value in story.details[-1].items() if isinstance(value, str | int)]
     return facts
-
-
-def _heading(text: str) -> None:
-    if is_terminal():
-        console().print(f"\n{' '.join(clean_lines(text))}", style="bold")
-    else:
-        click.echo(f"\n# {' '.join(clean_lines(text))}")
-
-
-def _print_diff_line(line: str) -> None:
-    colours = {"+": "green", "-": "red", "@": "cyan"}
-    if is_terminal():
-        console().print(line, style=colours.get(line[:1], ""))
-    else:
-        click.echo(line)
