@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -181,6 +182,19 @@ async def test_a_program_inherits_three_descriptors_and_default_signals(workshop
         assert end.tail.split() == [b"0", b"1", b"2", b"3", b"SigBlk:", b"0" * 16, b"SigIgn:", b"0" * 16]
     end = await workshop.ended("bash", "-c", "yes | head -1; echo ${PIPESTATUS[0]}")
     assert end.tail == b"y\n141\n"
+
+
+async def test_a_program_has_the_servers_soft_limit_of_open_files_and_the_spawner_all_it_may(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard // 2, hard))
+    try:
+        with anyio.fail_after(30):
+            async with own_runner(tmp_path) as runner:
+                workshop = Workshop(runner, tmp_path, Locks(tmp_path / "locks"))
+                end = await workshop.ended("bash", "-c", "ulimit -Sn; ulimit -Hn; grep 'open files' /proc/$PPID/limits")
+                assert [int(word) for word in end.tail.split() if word.isdigit()] == [hard // 2, hard, hard, hard]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 async def test_reading_waits_for_the_first_new_byte_and_says_where_it_stands(workshop: Workshop) -> None:

@@ -122,13 +122,13 @@ class SpawnerRunner:
             if self._link is not None:
                 await self._source.settle()
             link = SpawnerLink(Link(await self._source.connect()), self._tasks)
+            self._link = link
             self._tasks.start_soon(link.run, self._tell_loss)
             try:
                 await link.say_hello([self._instance_lock.fileno()])
             except BaseException:
                 link.close()
                 raise
-            self._link = link
             return link
 
     def _tell_loss(self) -> None:

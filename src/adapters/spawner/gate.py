@@ -31,6 +31,7 @@ _REPORT_BYTES_MAX = 4096
 _READY = b"ready"
 _OWN_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """Ignored by Python, or with a handler of `waking`: the others are at their default (`prepare_process`)."""
+_open_files_limits: tuple[int, int] | None = None
 _set_disposition = getattr(signal.signal, "__wrapped__", signal.signal)
 """Without the wrapper that makes enumerations of numbers: it touches three times the pages."""
 
@@ -210,6 +211,9 @@ def _be_child(
         step = "Signals can't be restored"
         for number in _OWN_SIGNALS:
             _set_disposition(number, signal.SIG_DFL)
+        step = "The limit of open files can't be restored"
+        if _open_files_limits is not None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, _open_files_limits)
         step = f"The working directory {program.root} can't be entered"
         os.chdir(program.root)
         step = "The sandbox can't be entered"
@@ -243,18 +247,21 @@ def _tell_on_own_output(program: Program, error: BaseException) -> None:
 
 
 def prepare_process(open_files_max: int | None) -> None:
-    """Give this process what every command of its inherits: default signals, none blocked, that limit of open files.
+    """Give this process what every command of its inherits: default signals, none blocked.
 
-    Once for all: after a fork each page that is touched costs, so a child does as little as it can.
+    Once for all: after a fork each page that is touched costs, so a child does as little as it can. The limit of open
+    files is for the commands; this process takes all it may have.
     """
+    global _open_files_limits  # noqa: PLW0603 - the same for every command of this process and its forks
     for number in signal.valid_signals() - set(_OWN_SIGNALS):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if open_files_max is not None:
-        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         soft = open_files_max if hard == resource.RLIM_INFINITY else min(open_files_max, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    _open_files_limits = (soft, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def close_all_except(kept: Sequence[int]) -> None:
