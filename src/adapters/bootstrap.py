@@ -34,6 +34,7 @@ from adapters.settings.directories import make_private_directory
 from adapters.settings.input_key import input_key
 from adapters.settings.load import Settings
 from adapters.settings.problem import StartupError
+from codespace_es import policy
 from codespace_es.aggregates.instance import InstanceStarted
 from codespace_es.codespace import Codespace
 from codespace_es.command_handlers.effect import open_effects
@@ -55,7 +56,7 @@ from codespace_es.vocabulary.identifiers import InstanceId, RequestId
 
 Transport = Literal["stdio", "http", "cli"]
 
-_CHILD_DEFAULTS = {"LANG": "C.UTF-8", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
+CHILD_DEFAULTS = {"LANG": "C.UTF-8", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 """What keeps programs from waiting for somebody at a terminal. Source: contract A5."""
 
 _SETTLING_SECONDS_MAX = 60.0
@@ -166,7 +167,7 @@ def _world(settings: Settings, made: _Made) -> World:
         instance_id=made.instance_id,
         machine_id=settings.machine_id,
         new_file_mode=new_file_mode(),
-        child_environment={"PATH": settings.command_path, **_CHILD_DEFAULTS},
+        child_environment={"PATH": settings.command_path, **CHILD_DEFAULTS},
         private_paths=settings.private_paths,
         input_key=secrets.token_bytes(32) if settings.log_path is None else input_key(settings.data_directory),
         workspaces=settings.workspaces,
@@ -205,21 +206,23 @@ async def _alive(settings: Settings, transport: Transport, made: _Made) -> Async
 
 
 async def _require_operator_alone(world: World) -> None:
-    """Refuse operator approvals where a command could grant them itself by its right to the data directory.
+    """Refuse operator approvals where a command of any workspace could grant by its right to the data directory.
 
     Raises:
-        StartupError: naming the workspace and the ways out. Source: decision 24.
+        StartupError: naming the workspaces and the ways out. Source: decision 24.
     """
     strict = [each for each in world.workspaces.values() if each.approvals == "operator" and not each.operator_unsafe]
-    if not strict:
+    running = [each for each in world.workspaces.values() if policy.allows(each, "exec")]
+    if not strict or not running:
         return
-    report = await world.runner.sandbox()
-    for workspace in strict:
-        if report.level < 3 or workspace.sandbox == "off":
+    level = (await world.runner.sandbox()).level
+    for workspace in running:
+        if level < 3 or workspace.sandbox == "off":
+            found = "its sandbox is off" if workspace.sandbox == "off" else f"here it is level {level}"
             raise StartupError(
-                f"Workspace {workspace.workspace_id!r}: approvals = 'operator' needs commands that can't reach the "
-                f"data directory (bubblewrap, level 3); here it is level {report.level}. Install bubblewrap, or set "
-                "operator_unsafe = true and know that a command can grant."
+                f"Workspace {strict[0].workspace_id!r}: approvals = 'operator' needs commands that can't reach the "
+                f"data directory (bubblewrap, level 3), but for workspace {workspace.workspace_id!r} {found}. Install "
+                "bubblewrap, or set operator_unsafe = true and know that a command can grant."
             )
 
 

@@ -143,7 +143,7 @@ async def take_lease(world: World, workspace: Workspace, caller: Caller) -> Held
         if workspace.live_process == "shared":
             return None
         for item in await world.log.open_items(kind="process", workspace_key=workspace.key):
-            if item.instance_id == world.instance_id or _lives(world, item.instance_id):
+            if item.instance_id == world.instance_id or lives(world, item.instance_id):
                 return CodespaceError(
                     ErrorCode.WORKSPACE_BUSY,
                     f"{item.stream_id} lives in workspace {workspace.workspace_id!r}.",
@@ -154,8 +154,8 @@ async def take_lease(world: World, workspace: Workspace, caller: Caller) -> Held
     return await world.leases.acquire(workspace.key, refuse=refuse_if_process_lives, on_wait=caller.report_wait)
 
 
-def _lives(world: World, instance_id: InstanceId) -> bool:
-    """Return whether an instance lives. What a dead one has left open is settled once the lease is in hand."""
+def lives(world: World, instance_id: InstanceId) -> bool:
+    """Return whether another instance lives. What a dead one has left open is settled once the lease is in hand."""
     proof_of_death = world.instance_locks.try_take(instance_id)
     if proof_of_death is None:
         return True

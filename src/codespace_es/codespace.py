@@ -8,14 +8,8 @@ id, here and nowhere else.
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from codespace_es.command_handlers.deciding import (
-    AskApproval,
-    CreateHold,
-    ResolveHold,
-    ask_approval,
-    create_hold,
-    resolve_hold,
-)
+from codespace_es.command_handlers.asking import AskApproval, ListHolds, ask_approval, list_holds
+from codespace_es.command_handlers.deciding import CreateHold, ResolveHold, create_hold, resolve_hold
 from codespace_es.command_handlers.driving import (
     ResizeTerminal,
     TerminateProcess,
@@ -26,6 +20,27 @@ from codespace_es.command_handlers.driving import (
     write_input,
 )
 from codespace_es.command_handlers.executing import ExecCommand, exec_command
+from codespace_es.command_handlers.hinting import with_hints
+from codespace_es.command_handlers.inbox import (
+    CancelIntentCommand,
+    EditIntentCommand,
+    ListIntents,
+    ListWorks,
+    QueueIntentCommand,
+    ReleaseIntentCommand,
+    ReorderIntentsCommand,
+    StopWorkCommand,
+    WriteIntent,
+    cancel_intent,
+    edit_intent,
+    list_intents,
+    list_works,
+    queue_intent,
+    release_intent,
+    reorder_intents,
+    stop_work,
+    write_intent,
+)
 from codespace_es.command_handlers.observing import AskProcess, ReadProcess, ask_process, read_process
 from codespace_es.command_handlers.patching import ApplyPatch, apply_patch
 from codespace_es.command_handlers.reading import (
@@ -41,6 +56,18 @@ from codespace_es.command_handlers.reading import (
 from codespace_es.command_handlers.reporting import ReportOperation, report_operation
 from codespace_es.command_handlers.resuming import ResumeOperation, resume_operation
 from codespace_es.command_handlers.reverting import RevertOperation, revert_operation
+from codespace_es.command_handlers.steering import (
+    AskWork,
+    ClaimNextCommand,
+    CompleteIntentCommand,
+    FinishWorkCommand,
+    OpenWorkCommand,
+    ask_work,
+    claim_next,
+    complete_intent,
+    finish_work,
+    open_work,
+)
 from codespace_es.ports.log import InstanceClosedError, StoreUnavailableError, UnknownTopicError
 from codespace_es.ports.world import World
 from codespace_es.vocabulary.answer import Answer, Command
@@ -61,12 +88,27 @@ HANDLERS: Mapping[type[Command], Handler] = {
     ResolveHold: resolve_hold,
     ResumeOperation: resume_operation,
     AskApproval: ask_approval,
+    ListHolds: list_holds,
     ExecCommand: exec_command,
     AskProcess: ask_process,
     ReadProcess: read_process,
     WriteInput: write_input,
     ResizeTerminal: resize_terminal,
     TerminateProcess: terminate_process,
+    OpenWorkCommand: open_work,
+    AskWork: ask_work,
+    ClaimNextCommand: claim_next,
+    CompleteIntentCommand: complete_intent,
+    FinishWorkCommand: finish_work,
+    ListWorks: list_works,
+    ListIntents: list_intents,
+    WriteIntent: write_intent,
+    EditIntentCommand: edit_intent,
+    QueueIntentCommand: queue_intent,
+    CancelIntentCommand: cancel_intent,
+    ReleaseIntentCommand: release_intent,
+    ReorderIntentsCommand: reorder_intents,
+    StopWorkCommand: stop_work,
 }
 
 
@@ -88,7 +130,8 @@ class Codespace:
             CodespaceError: any code of the contract; STORE_UNAVAILABLE if the log can't be read or written.
         """
         try:
-            return await HANDLERS[type(command)](self._world, command, caller)
+            answer = await HANDLERS[type(command)](self._world, command, caller)
+            return await with_hints(self._world, command, answer)
         except (StoreUnavailableError, UnknownTopicError, InstanceClosedError) as error:
             raise CodespaceError(ErrorCode.STORE_UNAVAILABLE, f"The event log is unavailable: {error}") from error
 

@@ -1,6 +1,6 @@
 """What a workspace allows: profile, environment, protected paths. Pure: the operator's settings in, an answer out.
 
-Nothing a caller says ever unlocks anything. Source: contract B7.2, A3.
+Nothing a caller says ever unlocks anything. Source: contract B7.2, A3, A4.
 """
 
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from typing import Literal
 from wcmatch import glob
 
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
+from codespace_es.vocabulary.event import Channel
 from codespace_es.vocabulary.workspace import Workspace
 
 _GLOB_FLAGS = glob.GLOBSTAR | glob.BRACE | glob.DOTGLOB | glob.CASE | glob.FORCEUNIX
@@ -43,6 +44,15 @@ def require(workspace: Workspace, action: Action) -> None:
         f"Workspace {workspace.workspace_id!r} doesn't allow {action}: {reason}.",
         detail={"workspace_id": workspace.workspace_id},
     )
+
+
+OPERATOR_CHANNELS: tuple[Channel, ...] = ("cli", "web", "http")
+"""By these the operator speaks. What comes through an MCP client, a form it shows included, is the client's word."""
+
+
+def may_grant(workspace: Workspace | None, channel: Channel) -> bool:
+    """Return whether who speaks by `channel` may grant holds there; None: a directory that isn't configured here."""
+    return channel in OPERATOR_CHANNELS or (workspace is not None and workspace.approvals != "operator")
 
 
 def protects(workspace: Workspace) -> Callable[[str], bool]:

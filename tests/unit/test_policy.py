@@ -85,3 +85,17 @@ def test_whatever_lies_beneath_a_protected_path_is_protected(path, below):
 def test_more_globs_never_protect_less(path):
     if policy.protects(make(protected_paths=("a",)))(path):
         assert policy.protects(make(protected_paths=("a", "b")))(path)
+
+
+@pytest.mark.parametrize("channel", ["cli", "web", "http"])
+@pytest.mark.parametrize("approvals", ["off", "confirm", "operator"])
+def test_the_operator_may_always_grant(channel, approvals):
+    assert policy.may_grant(make(approvals=approvals), channel)
+    assert policy.may_grant(None, channel)
+
+
+@pytest.mark.parametrize("channel", ["mcp", "elicitation", "recovery", "timer"])
+def test_whoever_speaks_through_a_client_grants_only_where_the_operator_lets_them(channel):
+    assert policy.may_grant(make(approvals="confirm"), channel)
+    assert not policy.may_grant(make(approvals="operator"), channel)
+    assert not policy.may_grant(None, channel)

@@ -1,4 +1,4 @@
-"""Deciding over a hold: opening one on purpose, granting, denying, and telling how it stands.
+"""Deciding over a hold: opening one on purpose, granting it, denying it.
 
 Who may grant is the operator's setting: under `operator`, nobody who speaks over MCP; a denial is open to all.
 Source: contract B1.11, B4.2, A4; decision 24.
@@ -9,32 +9,22 @@ from typing import Any, Literal
 from anyio import to_thread
 from pydantic import Field, ValidationError
 
-from codespace_es.aggregates.approval import (
-    APPROVAL,
-    ApprovalState,
-    DenyApproval,
-    GrantApproval,
-    HeldTool,
-    Unheld,
-    wire_state,
-)
+from codespace_es import policy
+from codespace_es.aggregates.approval import APPROVAL, ApprovalState, DenyApproval, GrantApproval, Unheld, wire_state
 from codespace_es.command_handlers.consuming import ending
 from codespace_es.command_handlers.executing import ExecCommand, held_command
-from codespace_es.command_handlers.holding import HeldRequest, expire_if_due, open_hold, read_arguments
-from codespace_es.command_handlers.patching import ApplyPatch, held_patch, preview_patch
+from codespace_es.command_handlers.holding import HeldRequest, expire_if_due, find_workspace, open_hold
+from codespace_es.command_handlers.patching import ApplyPatch, held_patch, require_readable_patch
 from codespace_es.command_handlers.resuming import RESUMABLE, require_hold
 from codespace_es.command_handlers.reverting import RevertOperation, held_revert
 from codespace_es.folding import Folded, fold
 from codespace_es.ports.log import Append, VersionConflictError
 from codespace_es.ports.world import World
-from codespace_es.projections.approval_status import ApprovalReport, project
 from codespace_es.vocabulary import limits
 from codespace_es.vocabulary.answer import Answer, Command
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller
-from codespace_es.vocabulary.identifiers import ApprovalId, StreamId
-
-_OPERATOR_CHANNELS = ("cli", "web", "http", "elicitation")
+from codespace_es.vocabulary.identifiers import ApprovalId
 
 
 class HoldState(Answer):
@@ -54,30 +44,58 @@ class CreateHold(Command):
     arguments: dict[str, Any] = Field(description="The same object as that tool takes.")
 
 
+_CODES_OF_FIELDS = {
+    ("apply_patch", "patch"): ErrorCode.INVALID_PATCH,
+    ("exec_command", "command"): ErrorCode.INVALID_COMMAND,
+}
+"""What can't be what the tool is about has the tool's own code; everything else is an INVALID_ARGUMENT."""
+
+
 async def create_hold(world: World, command: CreateHold, caller: Caller) -> HoldState:
-    """Return the hold, the active one if there is one. Raises INVALID_ARGUMENT, WORKSPACE_NOT_FOUND, UNAUTHORIZED."""
-    try:
-        held = RESUMABLE[command.tool].command.model_validate(command.arguments, strict=True)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise CodespaceError(
-            ErrorCode.INVALID_ARGUMENT, f"arguments.{field}: {first['msg']}.", detail={"field": f"arguments.{field}"}
-        ) from error
-    approval_id = await open_hold(world, await _as_held(world, held), "approval_create", caller)
+    """Return the hold, the active one if there is one.
+
+    Raises:
+        CodespaceError: INVALID_PATCH, INVALID_COMMAND, INVALID_ARGUMENT naming the field; WORKSPACE_NOT_FOUND,
+            UNAUTHORIZED, OPERATION_NOT_FOUND. Nothing is held then.
+    """
+    approval_id = await open_hold(world, await _understand(world, command), "approval_create", caller)
     state = (await fold(world.log, APPROVAL, approval_id)).state
     return HoldState(approval_id=approval_id, state=wire_state(state))
 
 
-async def _as_held(world: World, command: Command) -> HeldRequest:
-    match command:
-        case ApplyPatch():
-            return await to_thread.run_sync(held_patch, world, command)
+async def _understand(world: World, command: CreateHold) -> HeldRequest:
+    """Return what is to be held, read as its tool reads it: null is absent, 3.0 an integer, what is unknown ignored."""
+    kind = RESUMABLE[command.tool].command
+    given = {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in command.arguments.items()
+        if value is not None and name in kind.model_fields
+    }
+    try:
+        request = kind.model_validate(given)
+        request.model_dump_json()
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise _unusable(command.tool, [str(part) for part in first["loc"] if part != "[key]"], first["msg"]) from error
+    except ValueError as error:
+        raise _unusable(command.tool, [], "a text in it isn't valid Unicode") from error
+    match request:
+        case ApplyPatch(check_only=False):
+            held = await to_thread.run_sync(held_patch, world, request)
+            require_readable_patch(request.patch)
+            return held
         case ExecCommand():
-            return held_command(world, command)
-        case RevertOperation():
-            return await held_revert(world, command)
-    raise AssertionError(f"{type(command).__name__} can't be held")
+            return held_command(world, request)
+        case RevertOperation(check_only=False):
+            return await held_revert(world, request)
+        case _:
+            raise _unusable(command.tool, ["check_only"], "a preview changes nothing and is never held")
+
+
+def _unusable(tool: str, place: list[str], reason: str) -> CodespaceError:
+    field = ".".join(["arguments", *place])[: limits.LABEL_CHARACTERS_MAX]
+    code = _CODES_OF_FIELDS.get((tool, place[0] if place else ""), ErrorCode.INVALID_ARGUMENT)
+    return CodespaceError(code, f"{field}: {reason[:1].lower()}{reason[1:]}.", detail={"field": field})
 
 
 # approval_resolve
@@ -95,11 +113,7 @@ async def resolve_hold(world: World, command: ResolveHold, caller: Caller) -> Ho
     """Return the decided hold. Raises APPROVAL_NOT_FOUND, APPROVAL_CONFLICT, UNAUTHORIZED, INVALID_ARGUMENT."""
     approval_id = ApprovalId(command.approval_id)
     await require_hold(world, approval_id)
-    if command.reason is not None and len(command.reason.encode(errors="replace")) > limits.REASON_BYTES_MAX:
-        raise CodespaceError(
-            ErrorCode.INVALID_ARGUMENT, f"reason is longer than {limits.REASON_BYTES_MAX} bytes.",
-            detail={"field": "reason"},
-        )
+    _require_bounded(command.reason)
     await expire_if_due(world, approval_id, caller)
     while True:
         approval = await fold(world.log, APPROVAL, approval_id)
@@ -114,6 +128,18 @@ async def resolve_hold(world: World, command: ResolveHold, caller: Caller) -> Ho
         return HoldState(approval_id=approval_id, state="granted" if command.decision == "grant" else "denied")
 
 
+def _require_bounded(reason: str | None) -> None:
+    """Pass if the reason can be stored inline. Raises INVALID_ARGUMENT."""
+    problem = None
+    try:
+        if reason is not None and len(reason.encode()) > limits.REASON_BYTES_MAX:
+            problem = f"reason is longer than {limits.REASON_BYTES_MAX} bytes."
+    except UnicodeEncodeError:
+        problem = "reason isn't valid Unicode."
+    if problem is not None:
+        raise CodespaceError(ErrorCode.INVALID_ARGUMENT, problem, detail={"field": "reason"})
+
+
 async def _append_decision(
     world: World, approval: Folded[ApprovalState, Any], command: ResolveHold, caller: Caller
 ) -> None:
@@ -126,73 +152,12 @@ async def _append_decision(
 
 
 def _require_may_grant(world: World, approval: Folded[ApprovalState, Any], caller: Caller) -> None:
-    """Refuse a grant by an MCP caller where only the operator may. Unknown directories are the strictest."""
+    """Refuse a grant by a caller where only the operator may. Unknown directories are the strictest."""
     assert not isinstance(approval.state, Unheld), "it was asked for before"
     created = approval.state.created
-    workspace = next((each for each in world.workspaces.values() if each.key == created.workspace_key), None)
-    if caller.channel in _OPERATOR_CHANNELS or (workspace is not None and workspace.approvals != "operator"):
-        return
-    raise CodespaceError(
-        ErrorCode.UNAUTHORIZED,
-        f"Only the operator grants in workspace {created.workspace_id!r}: by `codespace-es approvals grant`.",
-        detail={"approval_id": approval.stream_id},
-    )
-
-
-# approval_status
-
-
-class AskApproval(Command):
-    """Ask how a hold stands, and what it would do."""
-
-    approval_id: str = Field(description="A hold.")
-
-
-async def ask_approval(world: World, command: AskApproval, caller: Caller) -> ApprovalReport:
-    """Return the hold's story, with a preview against the files as they are now. Raises APPROVAL_NOT_FOUND."""
-    approval_id = ApprovalId(command.approval_id)
-    await require_hold(world, approval_id)
-    await expire_if_due(world, approval_id, caller)
-    recorded = await world.log.read_stream(StreamId(approval_id))
-    report = project(recorded)
-    state = APPROVAL.fold_recorded(recorded)
-    if isinstance(state, Unheld) or report.state in ("consumed", "denied", "expired"):
-        return report
-    arguments = await read_arguments(world, approval_id, state.created)
-    if arguments is None:
-        return report
-    shown = await _shown(world, state.created.tool, arguments, dict(state.created.seen_versions))
-    return report.model_copy(update=shown)
-
-
-async def _shown(
-    world: World, tool: HeldTool, arguments: dict[str, Any], seen: dict[str, str]
-) -> dict[str, Any]:
-    """Return what the request would do now, and which of its files have moved on since it was held."""
-    if tool == "exec_command":
-        return {"command": tuple(arguments["command"])}
-    workspace = world.workspaces.get(arguments.get("workspace_id", ""))
-    if tool != "apply_patch" or workspace is None:
-        return {}
-    patch = ApplyPatch.model_validate(arguments, strict=False)
-
-    def look() -> dict[str, Any]:
-        files = world.files.open(workspace.root)
-        moved = []
-        for path, version in seen.items():
-            try:
-                is_same = files.version(path) == version
-            except CodespaceError:
-                is_same = False
-            if not is_same:
-                moved.append(path)
-        try:
-            prepared = preview_patch(world, workspace, patch)
-        except CodespaceError as error:
-            return {"moved_on": tuple(moved), "preview_error": error.to_wire()}
-        return {
-            "moved_on": tuple(moved), "diff": prepared.diff, "diff_truncated": prepared.is_diff_truncated,
-            "files": prepared.files,
-        }
-
-    return await to_thread.run_sync(look)
+    if not policy.may_grant(find_workspace(world, created.workspace_key), caller.channel):
+        raise CodespaceError(
+            ErrorCode.UNAUTHORIZED,
+            f"Only the operator grants in workspace {created.workspace_id!r}: by `codespace-es approvals grant`.",
+            detail={"approval_id": approval.stream_id},
+        )

@@ -16,7 +16,7 @@ from typing import Literal
 from anyio import Event, Lock
 from pydantic import Field
 
-from codespace_es.admission import admit, read_key, require_usable_key, require_usable_work, take_lease
+from codespace_es.admission import admit, lives, read_key, require_usable_key, require_usable_work, take_lease
 from codespace_es.aggregates.claim import CLAIM, TakeClaim, Taken, is_repeat
 from codespace_es.aggregates.process import (
     PROCESS,
@@ -27,6 +27,7 @@ from codespace_es.aggregates.process import (
     ProcessSpawned,
     RecordNoStart,
     RecordSpawn,
+    Running,
 )
 from codespace_es.command_handlers.binding import bind
 from codespace_es.command_handlers.consuming import Outcome, consumption
@@ -109,15 +110,34 @@ async def exec_command(
 
 def held_command(world: World, command: ExecCommand) -> HeldRequest:
     """Return the command as it is held. Raises WORKSPACE_NOT_FOUND, UNAUTHORIZED, INVALID_COMMAND."""
+    workspace = admit(world.workspaces, command.workspace_id, "exec")
+    require_usable_key(command.operation_key)
     _require_runnable(command.command)
     return HeldRequest(
-        workspace=admit(world.workspaces, command.workspace_id, "exec"),
+        workspace=workspace,
         tool="exec_command",
         command=command,
-        title="Run " + shlex.join(command.command),
+        title=_title(command.command),
         operation_key=command.operation_key,
         work_id=command.work_id,
     )
+
+
+def _title(argv: list[str]) -> str:
+    """Return what is told of a held command for ever: its arguments may be secret, and go when the hold ends."""
+    program = shlex.quote(argv[0])[: limits.LABEL_CHARACTERS_MAX // 2]
+    count = len(argv) - 1
+    return f"Run {program}" + (f" with {count} argument{'' if count == 1 else 's'}" if count else "")
+
+
+async def dispatch_of(world: World, process_id: str) -> Literal["confirmed", "unknown"]:
+    """Return whether a command on record was let go. Its server may have died just before: then nobody can say."""
+    recorded = await world.log.read_stream(StreamId(process_id))
+    state = PROCESS.fold_recorded(recorded)
+    if isinstance(state, Running):
+        owner = recorded[0].envelope.instance_id
+        return "confirmed" if owner == world.instance_id or lives(world, owner) else "unknown"
+    return "unknown" if isinstance(state, Exited) and state.exited.termination == "unknown" else "confirmed"
 
 
 def _fingerprint(workspace: Workspace, command: ExecCommand) -> Digest:

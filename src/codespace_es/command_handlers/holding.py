@@ -7,10 +7,18 @@ meets the same hold: that is a version conflict in the store, in one process or 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from codespace_es.aggregates.approval import APPROVAL, ApprovalCreated, CreateApproval, ExpireApproval, HeldTool, is_due
+from codespace_es.aggregates.approval import (
+    APPROVAL,
+    ApprovalCreated,
+    CreateApproval,
+    ExpireApproval,
+    HeldTool,
+    Pending,
+    is_due,
+)
 from codespace_es.aggregates.claim import CLAIM, TakeClaim, Taken
 from codespace_es.command_handlers.consuming import ending, hold_claim
 from codespace_es.folding import fold, fresh
@@ -21,7 +29,7 @@ from codespace_es.vocabulary.answer import Command
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller, Digest, Version
 from codespace_es.vocabulary.fingerprint import fingerprint
-from codespace_es.vocabulary.identifiers import ApprovalId, StreamId, WorkId
+from codespace_es.vocabulary.identifiers import ApprovalId, StreamId, WorkId, WorkspaceKey
 from codespace_es.vocabulary.workspace import Workspace
 
 _NONCE_BYTES = 16
@@ -126,12 +134,27 @@ async def read_arguments(world: World, approval_id: ApprovalId, created: Approva
     return arguments
 
 
+async def count_pending(world: World, key: WorkspaceKey) -> int:
+    """Return how many holds of a workspace wait for a decision."""
+    now = world.clock.now()
+    states = [
+        (await fold(world.log, APPROVAL, item.stream_id)).state
+        for item in await world.log.open_items(kind="approval", workspace_key=key)
+    ]
+    return sum(isinstance(state, Pending) and not is_due(state, now) for state in states)
+
+
+def find_workspace(world: World, key: WorkspaceKey) -> Workspace | None:
+    """Return the workspace that stands for a directory here, by whatever name; None if there is none."""
+    return next((each for each in world.workspaces.values() if each.key == key), None)
+
+
 def _with_nonce(world: World, command: Command) -> bytes:
     """Return the arguments behind a nonce: equal requests aren't equal bodies, so scrubbing one leaves the other."""
     return world.ids.uuid().bytes + command.model_dump_json().encode()
 
 
-def _expiry(world: World, workspace: Workspace) -> Any:
+def _expiry(world: World, workspace: Workspace) -> datetime | None:
     if workspace.approval_ttl_seconds is None:
         return None
     return world.clock.now() + timedelta(seconds=workspace.approval_ttl_seconds)

@@ -3,7 +3,7 @@
 In order: expected versions, by path; the format; every hunk's place; the files' rules. Source: contract B1.6, B3, A3.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Annotated
@@ -18,6 +18,7 @@ from codespace_es.command_handlers.writing import PatchRequest, PreparedPatch, w
 from codespace_es.ports.files import WorkspaceFiles
 from codespace_es.ports.world import World
 from codespace_es.v4a.parser import parse_patch
+from codespace_es.v4a.patch import Patch, UpdateSection
 from codespace_es.v4a.planner import plan_patch
 from codespace_es.v4a.warning import PatchWarning
 from codespace_es.vocabulary import limits
@@ -69,7 +70,7 @@ async def apply_patch(
         operation_key=command.operation_key,
         check_only=command.check_only,
         work_id=command.work_id,
-        held=await to_thread.run_sync(held_patch, world, command) if workspace.approvals != "off" else None,
+        held=lambda: to_thread.run_sync(held_patch, world, command),
         resumed=resumed,
         expected_versions=command.expected_versions,
     )
@@ -84,13 +85,20 @@ def preview_patch(world: World, workspace: Workspace, command: ApplyPatch) -> Pr
 
 
 def held_patch(world: World, command: ApplyPatch) -> HeldRequest:
-    """Return the patch as it is held: with its files as they are now. Raises WORKSPACE_NOT_FOUND, UNAUTHORIZED."""
+    """Return the patch as it is held: with its files as they are now. For a worker thread.
+
+    Raises:
+        CodespaceError: WORKSPACE_NOT_FOUND, UNAUTHORIZED, and INVALID_PATCH for what is no text or too large.
+    """
     workspace = admit(world.workspaces, command.workspace_id, "write")
-    files = world.files.open(workspace.root)
+    require_usable_key(command.operation_key)
+    _require_bounded(command)
     seen = {}
     with suppress(CodespaceError):  # a patch that can't be understood is held all the same, and refused when it runs
-        for section in parse_patch(command.patch).sections:
-            seen[section.path] = files.version(section.path)
+        files = world.files.open(workspace.root)
+        for path in _named_paths(parse_patch(command.patch)):
+            with suppress(CodespaceError):  # so is one of a path that can't be looked at
+                seen[path] = files.version(path)
     return HeldRequest(
         workspace=workspace,
         tool="apply_patch",
@@ -100,6 +108,18 @@ def held_patch(world: World, command: ApplyPatch) -> HeldRequest:
         work_id=command.work_id,
         seen_versions=seen,
     )
+
+
+def require_readable_patch(text: str) -> None:
+    """Pass if `text` is a patch at all, whatever its files say. Raises INVALID_PATCH."""
+    parse_patch(text)
+
+
+def _named_paths(patch: Patch) -> Iterator[str]:
+    for section in patch.sections:
+        yield section.path
+        if isinstance(section, UpdateSection) and section.move_to is not None:
+            yield section.move_to
 
 
 def _require_bounded(command: ApplyPatch) -> None:

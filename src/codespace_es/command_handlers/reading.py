@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from codespace_es import policy
 from codespace_es.admission import admit
+from codespace_es.command_handlers.holding import count_pending
 from codespace_es.ports.files import SearchQuery
 from codespace_es.ports.runner import RunnerLostError, SandboxReport
 from codespace_es.ports.world import World
@@ -35,6 +36,7 @@ class WorkspaceDescription(Answer):
     profile: str | None = Field(default=None, description="read-only or workspace-write.")
     root: str | None = Field(default=None, description="Absolute path.")
     execution: dict[str, Any] | None = Field(default=None, description="What is available, and how.")
+    pending_approvals: int | None = Field(default=None, description="Holds that wait for a decision.")
 
 
 async def describe_workspace(world: World, command: DescribeWorkspace, _caller: Caller) -> WorkspaceDescription:
@@ -49,6 +51,7 @@ async def describe_workspace(world: World, command: DescribeWorkspace, _caller: 
         profile=workspace.profile,
         root=workspace.root,
         execution=workspace_info.project(workspace, await _sandbox(world, workspace)),
+        pending_approvals=await count_pending(world, workspace.key),
     )
 
 

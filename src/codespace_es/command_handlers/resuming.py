@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from anyio import move_on_after
-from pydantic import Field
+from pydantic import Field, ValidationError
 
+from codespace_es import policy
 from codespace_es.aggregates.approval import (
     APPROVAL,
     ApprovalCreated,
@@ -26,14 +27,17 @@ from codespace_es.aggregates.approval import (
     Unheld,
 )
 from codespace_es.command_handlers.consuming import Outcome, consumption
-from codespace_es.command_handlers.executing import ExecCommand, ExecResult, exec_command
-from codespace_es.command_handlers.holding import expire_if_due, read_arguments
+from codespace_es.command_handlers.executing import ExecCommand, ExecResult, dispatch_of, exec_command
+from codespace_es.command_handlers.holding import expire_if_due, find_workspace, read_arguments
+from codespace_es.command_handlers.parking import is_left, park_if_left
 from codespace_es.command_handlers.patching import ApplyPatch, apply_patch
 from codespace_es.command_handlers.reverting import RevertOperation, revert_operation
 from codespace_es.command_handlers.settling import settle_when_free
+from codespace_es.command_handlers.writing import UnrecordedEndError
 from codespace_es.folding import append_decided, fold
 from codespace_es.ports.log import Append, VersionConflictError
 from codespace_es.ports.world import World
+from codespace_es.projections.approval_status import granted_by
 from codespace_es.vocabulary.answer import Answer, Command
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller, Fault
@@ -42,6 +46,7 @@ from codespace_es.vocabulary.identifiers import ApprovalId, StreamId
 from codespace_es.vocabulary.patch_result import PatchResult
 
 _PATIENCE_SECONDS = 2.0
+_EFFECT_NAMES = {"op": "operation_id", "proc": "process_id"}
 _PARKING_CODES = (ErrorCode.WORKSPACE_BUSY, ErrorCode.RESOURCE_QUEUE_FULL)
 
 
@@ -104,7 +109,8 @@ async def _resume(world: World, approval_id: ApprovalId, caller: Caller) -> Resu
         queued = approval.decide(QueueApproval(world.clock.now()))
     except CodespaceError as error:
         raise error.with_detail(approval_id=approval_id) from error
-    world.under_way.begin(approval_id)
+    if not world.under_way.begin(approval_id):
+        raise _conflict(approval_id, "its resume is in progress")
     try:
         try:
             await world.log.append(Append(queued), caller)
@@ -117,13 +123,14 @@ async def _resume(world: World, approval_id: ApprovalId, caller: Caller) -> Resu
 
 async def _run(world: World, approval_id: ApprovalId, created: ApprovalCreated, caller: Caller) -> ResumeResult:
     """Run the held request, and see to it that the hold ends, or waits for another resume."""
-    resumable = RESUMABLE[created.tool]
     try:
-        arguments = await read_arguments(world, approval_id, created)
-        if arguments is None:
-            raise CodespaceError(ErrorCode.APPROVAL_AMBIGUOUS, "Its arguments are gone, so it can't be run.")
-        command = resumable.command.model_validate(arguments, strict=False)
-        answer = await resumable.run(world, command, caller, resumed=approval_id)
+        command = await _as_allowed_today(world, approval_id, created)
+        answer = await RESUMABLE[created.tool].run(world, command, caller, resumed=approval_id)
+    except UnrecordedEndError as error:
+        raise CodespaceError(
+            ErrorCode.APPROVAL_AMBIGUOUS, str(error),
+            detail={"approval_id": approval_id, "operation_id": error.operation_id},
+        ) from error
     except CodespaceError as error:
         await _end_by(world, approval_id, error, caller)
         raise error.with_detail(approval_id=approval_id) from error
@@ -133,6 +140,35 @@ async def _run(world: World, approval_id: ApprovalId, created: ApprovalCreated, 
     return _told(approval_id, created.tool, answer)
 
 
+async def _as_allowed_today(world: World, approval_id: ApprovalId, created: ApprovalCreated) -> Command:
+    """Return the held request under the name that its directory has here; its tool asks for the rest of the policy.
+
+    Raises:
+        CodespaceError: WORKSPACE_NOT_FOUND; UNAUTHORIZED if whoever granted it may grant no more; APPROVAL_AMBIGUOUS if
+            its arguments are gone.
+    """
+    workspace = find_workspace(world, created.workspace_key)
+    if workspace is None:
+        raise CodespaceError(
+            ErrorCode.WORKSPACE_NOT_FOUND,
+            f"The hold's directory, recorded as workspace {created.workspace_id!r}, isn't configured here.",
+            detail={"workspace_id": created.workspace_id},
+        )
+    channel = granted_by(await world.log.read_stream(StreamId(approval_id)))
+    if channel is None or not policy.may_grant(workspace, channel):
+        raise CodespaceError(
+            ErrorCode.UNAUTHORIZED,
+            f"It was granted by {channel}, and only the operator grants in workspace {workspace.workspace_id!r} now.",
+            detail={"workspace_id": workspace.workspace_id},
+        )
+    arguments = await read_arguments(world, approval_id, created)
+    if arguments is None:
+        raise CodespaceError(ErrorCode.APPROVAL_AMBIGUOUS, "Its arguments are gone, so it can't be run.")
+    command = RESUMABLE[created.tool].command.model_validate(arguments, strict=False)
+    is_named = "workspace_id" in type(command).model_fields
+    return command.model_copy(update={"workspace_id": workspace.workspace_id}) if is_named else command
+
+
 async def _end_by(world: World, approval_id: ApprovalId, error: CodespaceError, caller: Caller) -> None:
     """Park the hold where the way was only blocked, consume it with the error where it was refused for good."""
     if await _is_consumed(world, approval_id):
@@ -140,7 +176,8 @@ async def _end_by(world: World, approval_id: ApprovalId, error: CodespaceError, 
     if error.code in _PARKING_CODES:
         await append_decided(world.log, APPROVAL, approval_id, ParkApproval(Fault.of(error)), caller)
     else:
-        await _consume(world, approval_id, Outcome(fault=Fault.of(error)), caller)
+        told = error.with_detail(approval_id=approval_id)
+        await _consume(world, approval_id, Outcome(fault=Fault.of(told)), caller)
 
 
 async def _is_consumed(world: World, approval_id: ApprovalId) -> bool:
@@ -156,22 +193,27 @@ def _to_stored(answer: Answer) -> bytes:
     if isinstance(answer, PatchResult):
         return answer.to_stored()
     wire = answer.to_wire()
-    return canonical_json({key: wire[key] for key in wire if key not in ("replayed", "work_id")})
+    return canonical_json({key: wire[key] for key in wire if key not in ("replayed", "work_id", "coordination")})
 
 
 async def _stored(world: World, approval_id: ApprovalId, state: Consumed) -> ResumeResult:
-    """Return the stored answer again. Raises the stored error, or APPROVAL_AMBIGUOUS where it is gone."""
-    if state.consumed.fault is not None:
-        raise state.consumed.fault.to_error().with_detail(approval_id=approval_id)
-    assert state.consumed.result is not None, "a result or a fault"
-    stored = await world.log.read_body(StreamId(approval_id), state.consumed.result.digest)
-    if stored is None:
+    """Return the stored answer again. Raises the stored error, or APPROVAL_AMBIGUOUS where it can't be read."""
+    consumed = state.consumed
+    if consumed.fault is not None:
+        raise consumed.fault.to_error().with_detail(approval_id=approval_id)
+    assert consumed.result is not None, "a result or a fault"
+    stored = await world.log.read_body(StreamId(approval_id), consumed.result.digest)
+    try:
+        answer = RESUMABLE[state.created.tool].answer.model_validate_json(stored or b"")
+    except ValidationError as error:
+        effect = {_EFFECT_NAMES[consumed.effect_id.partition("-")[0]]: consumed.effect_id} if consumed.effect_id else {}
         raise CodespaceError(
             ErrorCode.APPROVAL_AMBIGUOUS,
-            "It was consumed, and its stored answer is gone: it ran, look at what it led to.",
-            detail={"approval_id": approval_id, "effect_id": state.consumed.effect_id},
-        )
-    answer = RESUMABLE[state.created.tool].answer.model_validate_json(stored)
+            "It was consumed, and its stored answer is gone: look at what it led to.",
+            detail={"approval_id": approval_id, **effect},
+        ) from error
+    if isinstance(answer, ExecResult):
+        answer = answer.model_copy(update={"dispatch_status": await dispatch_of(world, answer.process_id)})
     return _told(approval_id, state.created.tool, answer.model_copy(update={"replayed": True}))
 
 
@@ -188,23 +230,12 @@ def _conflict(approval_id: ApprovalId, reason: str) -> CodespaceError:
 
 async def _settle_left_behind(world: World, approval_id: ApprovalId, caller: Caller) -> None:
     """Close what an earlier resume left: by its operation where it has one, else by parking the hold."""
+    await park_if_left(world, approval_id, caller)
     recorded = await world.log.read_stream(StreamId(approval_id))
     state = APPROVAL.fold_recorded(recorded)
-    if not isinstance(state, Queued | Resuming) or approval_id in world.under_way:
+    if not isinstance(state, Resuming) or not is_left(world, approval_id, recorded[-1].envelope.instance_id):
         return
-    owner = recorded[-1].envelope.instance_id
-    proof_of_death = None if owner == world.instance_id else world.instance_locks.try_take(owner)
-    if owner != world.instance_id and proof_of_death is None:
-        return
-    try:
-        if isinstance(state, Queued):
-            fault = Fault(code=ErrorCode.INTERNAL, message="The server that resumed it ended before anything was done.")
-            recovery = Caller("recovery", caller.request_id, caller.client)
-            await append_decided(world.log, APPROVAL, approval_id, ParkApproval(fault), recovery)
-    finally:
-        if proof_of_death is not None:
-            proof_of_death.release()
-    workspace = next((each for each in world.workspaces.values() if each.key == state.created.workspace_key), None)
-    if isinstance(state, Resuming) and workspace is not None:
+    workspace = find_workspace(world, state.created.workspace_key)
+    if workspace is not None:
         with move_on_after(_PATIENCE_SECONDS):
             await settle_when_free(world, workspace, caller)

@@ -58,12 +58,12 @@ async def revert_operation(
         source="revert",
         fingerprint=fingerprint(workspace=workspace.key, reverts=undone_id, check_only=command.check_only),
         request=command.model_dump_json(include={"operation_id"}).encode(),
-        prepare=lambda: _prepare(world, workspace, undone_id),
+        prepare=lambda: preview_revert(world, workspace, undone_id),
         operation_key=command.operation_key,
         check_only=command.check_only,
         work_id=command.work_id,
         reverts=undone_id,
-        held=_as_held(workspace, command, minted),
+        held=lambda: held_revert(world, command),
         resumed=resumed,
     )
     return await write_patch(world, request, caller)
@@ -71,14 +71,11 @@ async def revert_operation(
 
 async def held_revert(world: World, command: RevertOperation) -> HeldRequest:
     """Return the undo as it is held. Raises OPERATION_NOT_FOUND, WORKSPACE_NOT_FOUND, UNAUTHORIZED."""
+    require_usable_key(command.operation_key)
     minted = (await read_operation(world.log, command.operation_id)).minted
-    return _as_held(admit(world.workspaces, _name_here(world, minted), "write"), command, minted)
-
-
-def _as_held(workspace: Workspace, command: RevertOperation, minted: OperationMinted) -> HeldRequest:
     paths = ", ".join(planned.path for planned in minted.plan)
     return HeldRequest(
-        workspace=workspace,
+        workspace=admit(world.workspaces, _name_here(world, minted), "write"),
         tool="operation_revert",
         command=command,
         title=f"Undo {command.operation_id}: {paths}",
@@ -101,8 +98,8 @@ def _name_here(world: World, minted: OperationMinted) -> str:
     return name
 
 
-def _prepare(world: World, workspace: Workspace, undone_id: OperationId) -> PreparedPatch:
-    """Plan the undo against the files as they are. Runs in a worker thread, with the lease in hand."""
+def preview_revert(world: World, workspace: Workspace, undone_id: OperationId) -> PreparedPatch:
+    """Return what the undo would do to the files as they are. For a worker thread. Raises the refusals of planning."""
     state = require_revertible(from_thread.run(read_operation, world.log, undone_id))
     undone = state.minted
     files = world.files.open(workspace.root)

@@ -18,6 +18,7 @@ from codespace_es.aggregates.operation import OPERATION, Minted
 from codespace_es.aggregates.process import PROCESS, Running
 from codespace_es.aggregates.workspace import WORKSPACE, Bound
 from codespace_es.command_handlers.ending import as_recovery, close_operation, unsettled
+from codespace_es.command_handlers.parking import tidy_holds
 from codespace_es.command_handlers.watching import orphan_of, record_exit
 from codespace_es.folding import fold
 from codespace_es.ports.fault_points import FaultPoint
@@ -74,6 +75,7 @@ async def settle_at_start(world: World, caller: Caller) -> None:
     """Settle every workspace of this server that has something open, and the dead who left nothing else behind."""
     for workspace in world.workspaces.values():
         if await world.log.open_items(workspace_key=workspace.key):
+            await tidy_holds(world, workspace.key, caller)
             await settle_when_free(world, workspace, caller)
             await _settle_ending_commands(world, workspace, caller)
     for item in await world.log.open_items(kind="instance"):

@@ -9,7 +9,7 @@
 Source: reliability paper section 3; event catalogue section 4.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from anyio import to_thread
@@ -43,6 +43,17 @@ from codespace_es.vocabulary.patch_result import PatchResult, ResultError
 from codespace_es.vocabulary.workspace import Workspace
 
 
+class UnrecordedEndError(StoreUnavailableError):
+    """An operation has begun, and its end couldn't be put on record: its files will tell when it is settled."""
+
+    def __init__(self, operation_id: OperationId, error: StoreUnavailableError) -> None:
+        super().__init__(
+            f"{error} Operation {operation_id} had begun and will be settled by what its files say: "
+            "ask operation_status."
+        )
+        self.operation_id = operation_id
+
+
 @dataclass(frozen=True, slots=True)
 class PreparedPatch:
     """A plan with all that is needed to carry it out and to tell of it."""
@@ -73,8 +84,8 @@ class PatchRequest:
     check_only: bool = False
     work_id: str | None = None
     reverts: OperationId | None = None
-    held: HeldRequest | None = None
-    """As what it is held, where the operator wants that; None: it never is."""
+    held: Callable[[], Awaitable[HeldRequest]] | None = None
+    """Returns as what it is held, where the operator wants that; None: it never is."""
     resumed: ApprovalId | None = None
     """The hold that is being resumed: it begins and ends together with the operation."""
     expected_versions: Mapping[str, Version] = field(default_factory=dict)
@@ -90,8 +101,9 @@ async def write_patch(world: World, request: PatchRequest, caller: Caller) -> Pa
     replay = await _replay(world, request)
     if replay is not None:
         return replay
-    if request.held is not None and request.resumed is None and not request.check_only:
-        await hold_if_required(world, request.held, caller)
+    is_new_effect = request.resumed is None and not request.check_only
+    if request.held is not None and is_new_effect and request.workspace.approvals != "off":
+        await hold_if_required(world, await request.held(), caller)
     lease = await take_lease(world, request.workspace, caller)
 
     async def carry_out() -> PatchResult:
@@ -236,10 +248,7 @@ class _Attempt:
             result = self._told(prepared, outcome.status, outcome)
             await append_end(self.world, minted, _finished(outcome), result, self.caller)
         except StoreUnavailableError as error:
-            raise StoreUnavailableError(
-                f"{error} Operation {self.operation_id} had begun and will be settled by what its files say: "
-                "ask operation_status."
-            ) from error
+            raise UnrecordedEndError(self.operation_id, error) from error
         except Exception:
             await close_operation(self.world, self.operation_id, minted, self.request.workspace, self.caller)
             raise

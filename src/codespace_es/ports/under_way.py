@@ -7,18 +7,21 @@ from codespace_es.vocabulary.identifiers import ApprovalId
 
 
 class UnderWay:
-    """The resumes that are running."""
+    """The resumes that are running, at most one a hold."""
 
     def __init__(self) -> None:
         self._running: set[ApprovalId] = set()
 
-    def begin(self, approval_id: ApprovalId) -> None:
-        """Note that a resume has begun."""
+    def begin(self, approval_id: ApprovalId) -> bool:
+        """Note that a resume begins, and return True; False if one of this hold runs already."""
+        if approval_id in self._running:
+            return False
         self._running.add(approval_id)
+        return True
 
     def end(self, approval_id: ApprovalId) -> None:
-        """Note that it is over."""
-        self._running.discard(approval_id)
+        """Note that the one that has begun is over."""
+        self._running.remove(approval_id)
 
     def __contains__(self, approval_id: object) -> bool:
         return approval_id in self._running

@@ -14,7 +14,7 @@ from codespace_es.aggregates.approval import (
     wire_state,
 )
 from codespace_es.vocabulary.answer import Answer
-from codespace_es.vocabulary.event import RecordedEvent
+from codespace_es.vocabulary.event import Channel, RecordedEvent
 
 
 class ApprovalReport(Answer):
@@ -40,6 +40,12 @@ class ApprovalReport(Answer):
     diff_truncated: bool | None = Field(default=None, description="The diff was cut.")
     moved_on: tuple[str, ...] | None = Field(default=None, description="Files that have changed since it was held.")
     preview_error: dict[str, Any] | None = Field(default=None, description="Why it couldn't be applied now.")
+
+
+def granted_by(recorded: Sequence[RecordedEvent]) -> Channel | None:
+    """Return the channel by which a hold was granted; None if it wasn't."""
+    grants = (each.envelope.channel for each in recorded if isinstance(each.event, ApprovalGranted))
+    return next(grants, None)
 
 
 def project(recorded: Sequence[RecordedEvent]) -> ApprovalReport:
