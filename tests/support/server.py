@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
+from adapters.bootstrap import CHILD_DEFAULTS
 from adapters.clock_and_ids import RandomIds, SystemClock
 from adapters.files.workspace_files import DirectoryFilesByRoot
 from adapters.locks.instance_lock import FlockInstanceLocks
@@ -114,12 +115,13 @@ class Server:
 
     def __init__(
         self, scratch: Path, roots: Mapping[str, Path], *, faults: FaultHook = no_faults, is_ephemeral: bool = False,
-        protected_paths: tuple[str, ...] = (), settles_at_start: bool = True,
+        protected_paths: tuple[str, ...] = (), settles_at_start: bool = True, processes_max: int = 8, **policy: Any,
     ) -> None:
         self.is_dead = False
         self.hook = faults
         self.protected_paths = protected_paths
         self._settles_at_start = settles_at_start
+        self._processes_max = processes_max
         self._runner = _LateRunner()
         ids, clock = RandomIds(), SystemClock()
         instance_id = InstanceId(f"inst-{ids.uuid()}")
@@ -135,13 +137,13 @@ class Server:
             instance_id=instance_id,
             machine_id=MACHINE,
             new_file_mode=0o644,
-            workspaces={name: _workspace(name, root, protected_paths) for name, root in roots.items()},
+            workspaces={name: _workspace(name, root, protected_paths, policy) for name, root in roots.items()},
             log=self.log,
             files=DirectoryFilesByRoot(),
             patch_writer=ExchangePatchWriter(self._reach),
             instance_locks=FlockInstanceLocks(str(locks)),
             leases=FlockWorkspaceLeases(str(locks)),
-            child_environment={"PATH": os.environ["PATH"], "LANG": "C.UTF-8"},
+            child_environment={"PATH": os.environ["PATH"], **CHILD_DEFAULTS},
             private_paths=(str(scratch / "data"), str(locks)),
             input_key=bytes(32),
             runner=self._runner,
@@ -179,7 +181,7 @@ class Server:
     async def _keep(self, ready: asyncio.Event) -> None:
         """Hold log, runner and effects open, in one task from begin to end, whichever task starts and stops us."""
         assert self._lock is not None
-        async with self.log, open_spawner_runner(instance_lock=self._lock, processes_max=8) as runner:
+        async with self.log, open_spawner_runner(instance_lock=self._lock, processes_max=self._processes_max) as runner:
             self._runner.real = runner
             async with anyio.create_task_group() as self._effects.tasks:
                 ready.set()
@@ -229,11 +231,12 @@ class Server:
             await self.stop()
 
 
-def _workspace(name: str, root: Path, protected_paths: tuple[str, ...]) -> Workspace:
+def _workspace(name: str, root: Path, protected_paths: tuple[str, ...], policy: Mapping[str, Any]) -> Workspace:
     canonical = str(root.resolve())
     return Workspace(
-        workspace_id=name, key=workspace_key(MACHINE, canonical), root=canonical, profile="workspace-write",
         protected_paths=protected_paths,
+        **{"workspace_id": name, "key": workspace_key(MACHINE, canonical), "root": canonical,
+           "profile": "workspace-write", **policy},
     )
 
 
