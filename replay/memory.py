@@ -14,6 +14,7 @@ from codespace_es.aggregates.instance import INSTANCE
 from codespace_es.aggregates.instance import Running as RunningInstance
 from codespace_es.aggregates.operation import OPERATION
 from codespace_es.aggregates.process import PROCESS
+from codespace_es.aggregates.steering import STEERING
 from codespace_es.aggregates.store import STORE
 from codespace_es.aggregates.workspace import WORKSPACE, Bound
 from codespace_es.open_index import open_change
@@ -30,12 +31,13 @@ DECIDERS: Mapping[str, Decider[Any, Any]] = MappingProxyType({
     "wsp": WORKSPACE,
     "claim": CLAIM,
     "op": OPERATION,
+    "steer": STEERING,
     "appr": APPROVAL,
     "proc": PROCESS,
 })
 """How the streams of each kind are folded, by what stands before the first `-` of their name."""
 
-_NEVER_OVER = ("store", "wsp-")
+_NEVER_OVER = ("store", "wsp-", "steer-")
 
 
 class Seen(NamedTuple):

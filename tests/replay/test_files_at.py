@@ -42,7 +42,7 @@ async def live(scratch: Path, root: Path, steps: list[Step]) -> dict[int, dict[s
     applied: list[str] = []
     async with Server(scratch, {"demo": root}) as server:
         for number, (kind, first, second) in enumerate(steps):
-            name, other = names[first], names[second]
+            name, other = names[first % 3], names[second % 3]
             try:
                 if kind == "undo":
                     if applied:

@@ -31,6 +31,7 @@ COMMANDS: Mapping[str, LazyCommand] = MappingProxyType({
     "replay": LazyCommand("adapters.cli.replay:replay", "Tell what the log said at a moment, or step through it."),
     "diff": LazyCommand("adapters.cli.diff:diff", "Tell what changed between two moments."),
     "files": LazyCommand("adapters.cli.files:files", "List or restore the files that the log knows at a moment."),
+    "compare": LazyCommand("adapters.cli.compare:compare", "Decide the past again with this version."),
     "undo": LazyCommand("adapters.cli.undo:undo", "Undo an applied operation."),
 })
 

@@ -1,4 +1,4 @@
-"""`serve`: one MCP client over stdio. Nothing that only other commands need is imported on this path."""
+"""`serve`: MCP over stdio or HTTP. What one of them doesn't need isn't imported on its path."""
 
 import logging
 import os
@@ -9,36 +9,54 @@ import anyio
 import click
 
 from adapters.cli.options import settings_of_workspaces
+from adapters.settings.http import HttpSettings, listening_at
 from adapters.settings.load import Settings, require_workspaces
 from codespace_es.ports.fault_points import FaultHook, FaultPoint, no_faults
 
 
 @click.command()
 @click.option("--ephemeral", "is_ephemeral", is_flag=True, help="Keep the log in memory: nothing survives the server.")
-@click.option("--http", "http", is_flag=False, flag_value="127.0.0.1:8787", metavar="[HOST:PORT]",
-              help="Serve over HTTP (not supported by this version).")
+@click.option("--http", "http", is_flag=False, flag_value="", metavar="[HOST:PORT]",
+              help="Serve any number of clients over HTTP, at /mcp; 127.0.0.1:8787 unless said otherwise.")
 @click.option("--die-at", hidden=True, type=click.Choice([point.value for point in FaultPoint]))
 @settings_of_workspaces
 def serve(settings: Settings, *, http: str | None, die_at: str | None) -> None:
-    """Serve workspaces to one MCP client over stdio.
+    """Serve workspaces over MCP: to one client over stdio, or to many over HTTP.
 
-    The client starts this command itself and talks to it over stdin and stdout; messages for you go to stderr. It
-    ends when the client closes its end, and at SIGTERM, SIGINT or SIGHUP. The common case needs no configuration:
-    codespace-es serve --workspace demo=/path/to/project
+    Over stdio, the client starts this command itself and talks to it over stdin and stdout; messages for you go to
+    stderr. It ends when the client closes its end, and at SIGTERM, SIGINT or SIGHUP. The common case needs no
+    configuration: codespace-es serve --workspace demo=/path/to/project
+
+    With --http it listens until a signal comes. Beyond this machine it needs a token in CODESPACE_HTTP_TOKEN.
     """
-    if http is not None:
-        raise click.UsageError("--http is not supported by this version; serve over stdio.")
+    address = None if http is None else listening_at(settings.http, http)
     require_workspaces(settings)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="codespace-es: %(message)s")
-    anyio.run(_serve, settings, dying_at(die_at))
+    faults = dying_at(die_at)
+    if address is None:
+        anyio.run(_serve_stdio, settings, faults)
+    else:
+        anyio.run(_serve_http, settings, address, faults)
 
 
-async def _serve(settings: Settings, faults: FaultHook) -> None:
+async def _serve_stdio(settings: Settings, faults: FaultHook) -> None:
     from adapters.bootstrap import open_codespace
     from adapters.mcp_server.serve import serve_stdio
 
     async with open_codespace(settings, transport="stdio", faults=faults) as opened:
         await serve_stdio(opened.codespace, opened.life)
+
+
+async def _serve_http(settings: Settings, address: HttpSettings, faults: FaultHook) -> None:
+    from adapters.bootstrap import open_codespace
+    from adapters.http.listening import listen
+    from adapters.http.serving import serve_http
+    from adapters.mcp_server.server import build_server
+
+    with listen(address) as listener:
+        async with open_codespace(settings, transport="http", faults=faults) as opened:
+            server = build_server(opened.codespace, opened.life)
+            await serve_http(server, opened.codespace, opened.life, listener, address)
 
 
 def dying_at(point: str | None) -> FaultHook:

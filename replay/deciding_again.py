@@ -1,0 +1,147 @@
+"""From recorded events back to the command that must have led to them, and what today's decider makes of it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Any
+
+from codespace_es.aggregates.approval import (
+    ApprovalConsumed,
+    ApprovalCreated,
+    ApprovalDenied,
+    ApprovalExpired,
+    ApprovalGranted,
+    ApprovalParked,
+    ApprovalQueued,
+    ApprovalResuming,
+    BeginEffect,
+    ConsumeApproval,
+    CreateApproval,
+    DenyApproval,
+    ExpireApproval,
+    GrantApproval,
+    ParkApproval,
+    QueueApproval,
+)
+from codespace_es.aggregates.claim import ClaimReleased, ClaimTaken, ReleaseClaim, TakeClaim
+from codespace_es.aggregates.instance import (
+    InstanceCallRefused,
+    InstanceRecovered,
+    InstanceStarted,
+    InstanceStopped,
+    RecordRefusal,
+    RecoverInstance,
+    StartInstance,
+    StopInstance,
+)
+from codespace_es.aggregates.operation import (
+    FinishOperation,
+    MarkReverted,
+    MintFinishedOperation,
+    MintOperation,
+    OperationFinished,
+    OperationMinted,
+    OperationReverted,
+)
+from codespace_es.aggregates.process import (
+    ProcessEndRequested,
+    ProcessExited,
+    ProcessInputSent,
+    ProcessNotStarted,
+    ProcessResized,
+    ProcessSpawned,
+    RecordExit,
+    RecordInput,
+    RecordNoStart,
+    RecordResize,
+    RecordSpawn,
+    RequestEnd,
+)
+from codespace_es.aggregates.store import CreateStore, RemoveBodies, StoreBodiesRemoved, StoreCreated
+from codespace_es.aggregates.workspace import BindWorkspace, WorkspaceBound
+from codespace_es.vocabulary.decider import Decider
+from codespace_es.vocabulary.errors import CodespaceError
+from codespace_es.vocabulary.event import Envelope, Event
+
+_BEFORE_ITS_APPEND = timedelta(minutes=1)
+"""A decision is a little older than the append that records it; how much is not recorded."""
+
+_COMMANDS: Mapping[type[Event], Callable[[Any], object]] = MappingProxyType({
+    StoreCreated: lambda event: CreateStore(event.store_id, event.software),
+    StoreBodiesRemoved: RemoveBodies,
+    InstanceStarted: StartInstance,
+    InstanceStopped: StopInstance,
+    InstanceCallRefused: RecordRefusal,
+    InstanceRecovered: RecoverInstance,
+    WorkspaceBound: BindWorkspace,
+    ClaimTaken: lambda event: TakeClaim(event.kind, event.holder_id, event.fingerprint),
+    ClaimReleased: lambda event: ReleaseClaim(event.holder_id),
+    OperationMinted: MintOperation,
+    OperationFinished: FinishOperation,
+    OperationReverted: lambda event: MarkReverted(event.by),
+    ApprovalCreated: CreateApproval,
+    ApprovalParked: lambda event: ParkApproval(event.fault),
+    ApprovalResuming: lambda event: BeginEffect(event.effect_id),
+    ApprovalConsumed: ConsumeApproval,
+    ProcessSpawned: RecordSpawn,
+    ProcessNotStarted: RecordNoStart,
+    ProcessInputSent: RecordInput,
+    ProcessResized: RecordResize,
+    ProcessEndRequested: RequestEnd,
+    ProcessExited: RecordExit,
+})
+"""Event -> command, where the event says all that the command said."""
+
+_TIMED: Mapping[type[Event], Callable[[Any, Any], object]] = MappingProxyType({
+    ApprovalGranted: lambda event, now: GrantApproval(event.reason, now),
+    ApprovalDenied: lambda event, now: DenyApproval(event.reason, now),
+    ApprovalExpired: lambda _, now: ExpireApproval(now),
+    ApprovalQueued: lambda _, now: QueueApproval(now),
+})
+"""Event -> command, where the decision depended on the time."""
+
+
+def decide_again(
+    decider: Decider[Any, Any], before: object, events: Sequence[Event], envelope: Envelope
+) -> str | None:
+    """Return why today's code wouldn't have decided `events` (of one stream and append); None if it would.
+
+    Raises:
+        LookupError: no command leads to such an event, so there is nothing to decide.
+    """
+    told: str | None = "nothing would be decided"
+    for command in _commands(events, envelope):
+        try:
+            decided = decider.decide(before, command)
+        except (CodespaceError, AssertionError) as refusal:
+            told = f"it would be refused: {refusal}"
+            continue
+        if decided == list(events):
+            return None
+        told = f"it would be {', '.join(event.TOPIC for event in decided) or 'nothing'}" + _fields(events, decided)
+    return told
+
+
+def _commands(events: Sequence[Event], envelope: Envelope) -> Iterator[object]:
+    """Yield the commands that may have led to `events`."""
+    first = events[0]
+    if len(events) == 2 and isinstance(first, OperationMinted) and isinstance(events[1], OperationFinished):
+        yield MintFinishedOperation(first, events[1])
+        return
+    timed = _TIMED.get(type(first))
+    if timed is not None:
+        yield timed(first, envelope.recorded_at)
+        yield timed(first, envelope.recorded_at - _BEFORE_ITS_APPEND)
+        return
+    yield _COMMANDS[type(first)](first)
+
+
+def _fields(recorded: Sequence[Event], decided: Sequence[Event]) -> str:
+    """Return which fields differ, where the events are of the same kinds."""
+    if [type(event) for event in recorded] != [type(event) for event in decided]:
+        return ""
+    names = [
+        name for was, now in zip(recorded, decided, strict=True) for name in type(was).model_fields
+        if getattr(was, name) != getattr(now, name)
+    ]
+    return f" with another {', '.join(names)}"

@@ -1,0 +1,95 @@
+"""Planning a recorded patch again, with today's parser and planner, on the files as they were recorded then."""
+
+from collections.abc import Mapping
+
+from codespace_es.aggregates.operation import OperationMinted
+from codespace_es.v4a.parser import parse_patch
+from codespace_es.v4a.planner import plan_patch
+from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
+from codespace_es.vocabulary.event import ABSENT
+from codespace_es.vocabulary.file_change import FileImage, PlannedFile
+from codespace_es.vocabulary.identifiers import StreamId
+from replay.files_at import read_version
+from replay.source import LogSource
+
+_NEW_FILE_MODE = 0o644
+
+
+class NotPlannableError(LookupError):
+    """What the planner would need isn't stored."""
+
+
+class _RecordedTree:
+    """The files that a patch found, as its own plan and the stored contents tell; nothing else was there."""
+
+    def __init__(self, images: Mapping[str, FileImage], made: tuple[str, ...]) -> None:
+        self._images = images
+        self._made = made
+
+    def normalize(self, path: str) -> str:
+        """Return `path` folded as text. Raises PATH_ESCAPE."""
+        kept: list[str] = []
+        for part in path.split("/"):
+            if (part == ".." and not kept) or path.startswith("/"):
+                raise CodespaceError(ErrorCode.PATH_ESCAPE, f"{path!r} leads out of the workspace.")
+            if part == "..":
+                kept.pop()
+            elif part not in ("", "."):
+                kept.append(part)
+        return "/".join(kept) or "."
+
+    def read_image(self, path: str, *, bytes_max: int) -> FileImage | None:
+        """Return a recorded file, None where there was none."""
+        image = self._images.get(path)
+        if image is not None and len(image.content) > bytes_max:
+            raise CodespaceError(ErrorCode.INVALID_PATCH, f"{path!r} is too large.")
+        return image
+
+    def missing_directories(self, path: str) -> tuple[str, ...]:
+        """Return those parents of `path` that the patch made."""
+        return tuple(directory for directory in self._made if path.startswith(directory + "/"))
+
+    def did_you_mean(self, _path: str) -> str | None:
+        """Return nothing: names beside those of the patch aren't recorded."""
+        return None
+
+
+def plan_again(source: LogSource, stream_id: StreamId, minted: OperationMinted) -> str | None:
+    """Return how today's plan for a recorded patch differs from the recorded one; None if it is the same.
+
+    Raises:
+        NotPlannableError: it wasn't a patch text, or its contents aren't stored.
+    """
+    if minted.source != "apply_patch" or not minted.plan:
+        raise NotPlannableError("it has no patch text with a plan")
+    request = read_version(source, minted.request.digest, (stream_id,))
+    if request is None:
+        raise NotPlannableError("its patch text isn't stored")
+    images: dict[str, FileImage] = {}
+    for row in minted.plan:
+        if row.before == ABSENT:
+            continue
+        content = read_version(source, row.before, (stream_id,))
+        if content is None:
+            raise NotPlannableError("the files it found aren't stored")
+        images[row.path] = FileImage(content, row.before_mode if row.before_mode is not None else _NEW_FILE_MODE)
+    tree = _RecordedTree(images, minted.made_directories)
+    added_modes = (row.mode for row in minted.plan if row.kind == "add" and row.mode is not None)
+    try:
+        plan = plan_patch(
+            parse_patch(request.decode("utf-8")), tree, matching="lenient", protected=lambda _: False,
+            new_file_mode=next(added_modes, _NEW_FILE_MODE),
+        )
+    except UnicodeDecodeError:
+        return "its patch text isn't UTF-8"
+    except CodespaceError as refusal:
+        return f"it would be refused: {refusal}"
+    return _difference(minted.plan, plan.files)
+
+
+def _difference(recorded: tuple[PlannedFile, ...], today: tuple[PlannedFile, ...]) -> str | None:
+    if recorded == today:
+        return None
+    was, now = ({row.path: row for row in rows} for rows in (recorded, today))
+    changed = sorted(path for path in was | now if was.get(path) != now.get(path))
+    return f"its plan would differ for {', '.join(changed)}" if changed else "its plan would be in another order"
