@@ -1,4 +1,7 @@
-"""The law of the stored contents: what an event names stands there unchanged, or one event says that it was removed."""
+"""The law of the stored contents: what an event names stands there unchanged, or one event says that it was removed.
+
+A hold's arguments are removed by its end, which has to be believed both ways: they are there until then, never after.
+"""
 
 from collections.abc import Iterator
 from functools import cache
@@ -7,10 +10,12 @@ from typing import get_args
 from pydantic import BaseModel, TypeAdapter
 from pydantic_core import from_json
 
+from codespace_es.aggregates.approval import ApprovalCreated
 from codespace_es.aggregates.operation import Minted, OperationFinished, OperationMinted
 from codespace_es.aggregates.store import StoreBodiesRemoved
 from codespace_es.vocabulary.event import ABSENT, Body, Digest, Event
 from codespace_es.vocabulary.identifiers import StreamId
+from replay.approval_laws import ENDS_OF_A_HOLD
 from replay.finding import Findings, Law
 from replay.memory import Seen, SeenAppend
 from replay.source import LogSource
@@ -25,6 +30,7 @@ class BodyLaw:
         self._findings = findings
         self._missing: dict[tuple[str, Digest], int] = {}
         self._explained: set[tuple[str, Digest]] = set()
+        self._held: set[tuple[str, Digest]] = set()
         self.count = 0
         """Contents read and hashed."""
         self.total_bytes = 0
@@ -41,6 +47,7 @@ class BodyLaw:
                     self._explain(seen, event, self._bytes_of(seen, digest, content))
                 elif isinstance(event, OperationFinished) and event.status == "applied":
                     self._compare_changes(seen, self._bytes_of(seen, digest, content))
+            self._follow_arguments(seen)
 
     def finish(self) -> None:
         """Note what is missing without an explanation."""
@@ -85,6 +92,23 @@ class BodyLaw:
                 self._breach(seen, f"{key[1]} of {key[0]} was removed twice")
             self._missing.pop(key, None)
             self._explained.add(key)
+
+    def _follow_arguments(self, seen: Seen) -> None:
+        """The arguments of a hold are there exactly while it is open: its end explains that they are gone."""
+        event = seen.recorded.event
+        if isinstance(event, ApprovalCreated):
+            key = (seen.stream_id, event.arguments.digest)
+            if key not in self._missing:
+                self._held.add(key)
+        elif isinstance(event, ENDS_OF_A_HOLD):
+            created: ApprovalCreated | None = getattr(seen.before, "created", None)
+            if created is None:
+                return
+            key = (seen.stream_id, created.arguments.digest)
+            self._missing.pop(key, None)
+            if key in self._held:
+                self._held.remove(key)
+                self._breach(seen, "it is over, and its arguments are still stored")
 
     def _compare_changes(self, seen: Seen, content: bytes) -> None:
         """The answer to an applied patch tells of as many changes as were planned (law 2)."""

@@ -8,14 +8,21 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
 
-from codespace_es.aggregates.claim import ClaimTaken
+from codespace_es.aggregates.approval import ApprovalConsumed, ApprovalCreated, ApprovalResuming
+from codespace_es.aggregates.claim import ClaimReleased, ClaimTaken
 from codespace_es.aggregates.instance import InstanceRecovered, InstanceStarted, InstanceStopped
 from codespace_es.aggregates.instance import Running as RunningInstance
 from codespace_es.aggregates.operation import Finished, Minted, OperationFinished, OperationMinted, OperationReverted
+from codespace_es.aggregates.process import ProcessNotStarted, ProcessSpawned
 from codespace_es.aggregates.store import STORE_FORMAT, StoreCopied, StoreCreated
 from codespace_es.aggregates.workspace import WorkspaceBound
 from codespace_es.vocabulary.event import Event
 from codespace_es.vocabulary.identifiers import claim_stream, workspace_key
+from replay.approval_laws import (
+    ENDS_OF_A_HOLD,
+    a_hold_ends_with_its_effect,
+    a_hold_has_its_claim_while_it_is_open,
+)
 from replay.finding import Breach, Law
 from replay.memory import Memory, Seen, SeenAppend
 
@@ -133,6 +140,8 @@ LAWS: tuple[AppendLaw, ...] = (
     a_claim_has_its_holder,
     an_end_fits_its_beginning,
     an_undo_marks_what_it_undid,
+    a_hold_ends_with_its_effect,
+    a_hold_has_its_claim_while_it_is_open,
 )
 
 _CONCERNS: Mapping[AppendLaw, tuple[type[Event], ...]] = MappingProxyType({
@@ -140,6 +149,10 @@ _CONCERNS: Mapping[AppendLaw, tuple[type[Event], ...]] = MappingProxyType({
     a_claim_has_its_holder: (ClaimTaken, OperationMinted),
     an_end_fits_its_beginning: (OperationFinished,),
     an_undo_marks_what_it_undid: (OperationReverted, OperationFinished),
+    a_hold_ends_with_its_effect: (
+        ApprovalConsumed, ApprovalResuming, OperationMinted, OperationFinished, ProcessSpawned, ProcessNotStarted,
+    ),
+    a_hold_has_its_claim_while_it_is_open: (ApprovalCreated, ClaimReleased, *ENDS_OF_A_HOLD),
 })
 """The events without which a law has nothing to say; a law that isn't named here sees every append."""
 

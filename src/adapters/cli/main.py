@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, LazyCommand] = MappingProxyType({
     "diff": LazyCommand("adapters.cli.diff:diff", "Tell what changed between two moments."),
     "files": LazyCommand("adapters.cli.files:files", "List or restore the files that the log knows at a moment."),
     "compare": LazyCommand("adapters.cli.compare:compare", "Decide the past again with this version."),
+    "export": LazyCommand("adapters.cli.export:export", "Write the event log as JSON Lines or CloudEvents."),
     "undo": LazyCommand("adapters.cli.undo:undo", "Undo an applied operation."),
 })
 

@@ -1,0 +1,33 @@
+"""`export`: the log as lines of JSON on stdout."""
+
+import click
+
+from adapters.cli.options import settings_of_log
+from adapters.cli.reading import open_log
+from adapters.settings.load import Settings
+from replay.export import cloud_events, json_lines
+
+
+@click.command()
+@click.option("--format", "form", type=click.Choice(["jsonl", "cloudevents"]), default="jsonl", show_default=True,
+              help="Our own lines, from which the chain of hashes can be followed, or CloudEvents 1.0.")
+@click.option("--after", type=click.IntRange(min=0), default=0, metavar="POSITION",
+              help="Begin behind this position: that of the last line you have.")
+@click.option("--bodies", "has_bodies", is_flag=True,
+              help="With stored contents, in base64: patch texts, files before and after, answers, output.")
+@settings_of_log
+def export(settings: Settings, *, form: str, after: int, has_bodies: bool) -> None:
+    """Write the event log to stdout, one JSON object a line.
+
+    A content stands before the event that names it, so after an interruption the position of the last event's line is
+    where to go on. Nothing is held in memory, and servers may write meanwhile.
+    """
+    stdout = click.get_binary_stream("stdout")
+    with open_log(settings) as source:
+        if form == "cloudevents":
+            lines = cloud_events(source, after=after, has_bodies=has_bodies)
+        else:
+            lines = json_lines(source, after=after, has_bodies=has_bodies)
+        for line in lines:
+            stdout.write(line)
+        stdout.flush()
