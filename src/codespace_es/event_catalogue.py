@@ -29,6 +29,21 @@ from codespace_es.aggregates.process import (
     ProcessResized,
     ProcessSpawned,
 )
+from codespace_es.aggregates.steering.events import (
+    IntentCancelled,
+    IntentClaimed,
+    IntentCompleted,
+    IntentDrafted,
+    IntentEdited,
+    IntentQueued,
+    IntentRedelivered,
+    IntentReleased,
+    IntentsReordered,
+    StopRequested,
+    WorkClosed,
+    WorkClosing,
+    WorkOpened,
+)
 from codespace_es.aggregates.store import StoreBodiesRemoved, StoreCopied, StoreCreated
 from codespace_es.aggregates.workspace import WorkspaceBound
 from codespace_es.ports.log import Catalogue
@@ -62,6 +77,19 @@ _EVENTS: tuple[type[Event], ...] = (
     ProcessResized,
     ProcessEndRequested,
     ProcessExited,
+    WorkOpened,
+    WorkClosing,
+    WorkClosed,
+    StopRequested,
+    IntentDrafted,
+    IntentEdited,
+    IntentQueued,
+    IntentsReordered,
+    IntentClaimed,
+    IntentRedelivered,
+    IntentReleased,
+    IntentCompleted,
+    IntentCancelled,
 )
 
 CATALOGUE: Catalogue = {event.TOPIC: event for event in _EVENTS}

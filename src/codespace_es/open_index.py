@@ -8,6 +8,7 @@ from codespace_es.aggregates.approval import ApprovalConsumed, ApprovalCreated, 
 from codespace_es.aggregates.instance import InstanceRecovered, InstanceStarted, InstanceStopped
 from codespace_es.aggregates.operation import OperationFinished, OperationMinted
 from codespace_es.aggregates.process import ProcessExited, ProcessSpawned
+from codespace_es.aggregates.steering.events import WorkOpened
 from codespace_es.ports.log import OpenChange
 from codespace_es.vocabulary.event import Event
 from codespace_es.vocabulary.identifiers import StreamId
@@ -24,6 +25,9 @@ def open_change(stream_id: StreamId, event: Event) -> OpenChange | None:  # noqa
             return OpenChange(opens=(("approval", event.workspace_key),))
         case ApprovalDenied() | ApprovalExpired() | ApprovalConsumed():
             return _CLOSES
+        case WorkOpened():
+            # One row a workspace, for good: whether something waits in there is a fold, not one event's affair.
+            return OpenChange(opens=(("steering", event.workspace_key),))
         case ProcessSpawned():
             return OpenChange(opens=(("process", event.request.workspace_key),))
         case InstanceStarted():

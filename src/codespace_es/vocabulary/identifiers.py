@@ -44,3 +44,8 @@ def workspace_key(machine_id: str, root: str) -> WorkspaceKey:
 def claim_stream(kind: str, name: str) -> StreamId:
     """Return the stream on which at most one holder at a time can claim `name` among claims of `kind`."""
     return StreamId("claim-" + str(uuid5(_NAMESPACE, kind + "\0" + name)))
+
+
+def steering_stream(key: WorkspaceKey) -> StreamId:
+    """Return the stream of the works and intents of a workspace."""
+    return StreamId(f"steer-{key}")

@@ -78,3 +78,6 @@ INPUT_BYTES_MAX = MIB
 """Of one write."""
 UNSENT_BYTES_MAX = 8 * MIB
 """Of answers that a client on stdio hasn't read: beyond it, no further request is begun."""
+
+# Steering
+INTENT_BYTES_MAX = 64 * KIB

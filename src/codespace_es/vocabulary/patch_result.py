@@ -39,7 +39,7 @@ class PatchResult(Answer):
 
     def to_stored(self) -> bytes:
         """Return the canonical JSON that is kept for replays."""
-        return self.model_dump_json(exclude_none=True, exclude={"replayed", "work_id"}).encode()
+        return self.model_dump_json(exclude_none=True, exclude={"replayed", "work_id", "coordination"}).encode()
 
     @classmethod
     def from_stored(cls, stored: bytes, *, work_id: str | None) -> "PatchResult":

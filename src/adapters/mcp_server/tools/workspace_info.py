@@ -51,7 +51,7 @@ async def call(codespace: Codespace, command: DescribeWorkspace, caller: Caller)
         server="codespace",
         version=software_version(),
         tools_exposed=tuple(TOOLS),
-        transports=("stdio",),
+        transports=("stdio", "streamable-http"),
         note=_NOTE,
         **dict(described),
     )
