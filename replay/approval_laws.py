@@ -79,10 +79,13 @@ def a_hold_has_its_claim_while_it_is_open(append: SeenAppend, _memory: Memory) -
     """A hold is opened with the claim of its request, and ended with its release, and neither is without (law 4)."""
     if not append.is_whole:
         return
-    taken = {seen.stream_id: seen.recorded.event.holder_id for seen in append.events
-             if isinstance(seen.recorded.event, ClaimTaken)}
-    released = {seen.recorded.event.holder_id: seen.stream_id for seen in append.events
-                if isinstance(seen.recorded.event, ClaimReleased)}
+    taken: dict[str, str] = {}
+    released: dict[str, str] = {}
+    for seen in append.events:
+        if isinstance(seen.recorded.event, ClaimTaken):
+            taken[seen.stream_id] = seen.recorded.event.holder_id
+        elif isinstance(seen.recorded.event, ClaimReleased):
+            released[seen.recorded.event.holder_id] = seen.stream_id
     ended = {seen.stream_id for seen in append.events if isinstance(seen.recorded.event, ENDS_OF_A_HOLD)}
     for seen in append.events:
         event = seen.recorded.event

@@ -16,7 +16,15 @@ from pydantic import Field, model_validator
 from codespace_es.vocabulary.decider import Decider, refuse_event
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Body, Digest, Event, Fault, Version
-from codespace_es.vocabulary.identifiers import ActionId, OperationId, ProcessId, WorkId, WorkspaceKey
+from codespace_es.vocabulary.identifiers import (
+    ActionId,
+    OperationId,
+    ProcessId,
+    StreamId,
+    WorkId,
+    WorkspaceKey,
+    claim_stream,
+)
 
 HeldTool = Literal["apply_patch", "exec_command", "operation_revert", "resolve"]
 
@@ -315,6 +323,11 @@ def _require(is_allowed: bool, state: ApprovalState, now: datetime) -> None:
     name = "expired" if is_due(state, now) else wire_state(state)
     reason = f": {state.reason}" if isinstance(state, Denied) and state.reason else ""
     raise CodespaceError(ErrorCode.APPROVAL_CONFLICT, f"The approval is {name}{reason}.")
+
+
+def hold_claim(key: WorkspaceKey, fingerprint: Digest) -> StreamId:
+    """Return the claim stream that keeps a request from having two active holds."""
+    return claim_stream("hold", f"{key}\0{fingerprint}")
 
 
 APPROVAL: Decider[ApprovalState, ApprovalCommand] = Decider(Unheld(), evolve, decide)

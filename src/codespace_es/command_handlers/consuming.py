@@ -15,19 +15,13 @@ from codespace_es.aggregates.approval import (
     BeginEffect,
     ConsumeApproval,
     Unheld,
+    hold_claim,
 )
 from codespace_es.aggregates.claim import CLAIM, ReleaseClaim
 from codespace_es.folding import Folded, fold
 from codespace_es.ports.log import EventLog, NewBody, NewEvent
 from codespace_es.vocabulary.event import Digest, Fault
-from codespace_es.vocabulary.identifiers import (
-    ApprovalId,
-    OperationId,
-    ProcessId,
-    StreamId,
-    WorkspaceKey,
-    claim_stream,
-)
+from codespace_es.vocabulary.identifiers import ApprovalId, OperationId, ProcessId, StreamId
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +43,6 @@ class Outcome:
 
 
 NOTHING = AppendPart()
-
-
-def hold_claim(key: WorkspaceKey, fingerprint: Digest) -> StreamId:
-    """Return the claim stream that keeps a request from having two active holds."""
-    return claim_stream("hold", f"{key}\0{fingerprint}")
 
 
 async def beginning(log: EventLog, approval_id: ApprovalId | None, effect_id: OperationId) -> AppendPart:

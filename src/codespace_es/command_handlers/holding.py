@@ -17,10 +17,11 @@ from codespace_es.aggregates.approval import (
     ExpireApproval,
     HeldTool,
     Pending,
+    hold_claim,
     is_due,
 )
 from codespace_es.aggregates.claim import CLAIM, TakeClaim, Taken
-from codespace_es.command_handlers.consuming import ending, hold_claim
+from codespace_es.command_handlers.consuming import ending
 from codespace_es.folding import fold, fresh
 from codespace_es.ports.log import Append, NewBody, VersionConflictError
 from codespace_es.ports.world import World
