@@ -69,14 +69,16 @@ async def test_locks_are_held_as_long_as_a_tree_lives_even_if_server_and_spawner
     with server(tmp_path, mark, DAEMONS, "live", 1) as (process, spawner):
         reaper = children_of(spawner)[0][0]
         os.kill(reaper, signal.SIGSTOP)
-        os.kill(spawner, signal.SIGKILL)
-        process.kill()
-        process.wait()
-        locks = Locks(tmp_path / "locks")
-        assert len(processes_with(mark)) >= 10
-        assert not locks.is_free("lease-0")
-        assert not locks.is_free("instance")
-        os.kill(reaper, signal.SIGCONT)
+        try:
+            os.kill(spawner, signal.SIGKILL)
+            process.kill()
+            process.wait()
+            locks = Locks(tmp_path / "locks")
+            assert len(processes_with(mark)) >= 10
+            assert not locks.is_free("lease-0")
+            assert not locks.is_free("instance")
+        finally:
+            os.kill(reaper, signal.SIGCONT)
         with anyio.fail_after(10):
             await until_gone(mark)
             await locks_are_free(tmp_path, 1)
