@@ -1,5 +1,7 @@
 """`export`: the log as lines of JSON on stdout."""
 
+import sys
+
 import click
 
 from adapters.cli.options import settings_of_log
@@ -22,12 +24,11 @@ def export(settings: Settings, *, form: str, after: int, has_bodies: bool) -> No
     A content stands before the event that names it, so after an interruption the position of the last event's line is
     where to go on. Nothing is held in memory, and servers may write meanwhile.
     """
-    stdout = click.get_binary_stream("stdout")
     with open_log(settings) as source:
         if form == "cloudevents":
             lines = cloud_events(source, after=after, has_bodies=has_bodies)
         else:
             lines = json_lines(source, after=after, has_bodies=has_bodies)
         for line in lines:
-            stdout.write(line)
-        stdout.flush()
+            sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()
