@@ -3,14 +3,15 @@
 import hashlib
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from adapters.settings.directories import LOG_FILE_NAME, default_data_directory
 from adapters.settings.file import not_supported, read_settings_file
-from adapters.settings.model import FileSettings, Later, WorkspaceTable
+from adapters.settings.http import HttpSettings, resolve_http
+from adapters.settings.model import OPERATOR_API, FileSettings, Later, WorkspaceTable
 from adapters.settings.problem import StartupError
 from adapters.settings.workspaces import parse_short_form, resolve_workspaces
 from codespace_es.vocabulary.event import Digest
@@ -24,8 +25,7 @@ DEFAULT_COMMAND_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
 
 _LATER_VARIABLES: Mapping[str, Later] = MappingProxyType({
     "CODESPACE_STORE": Later(("sqlite",), "another store than SQLite"),
-    "CODESPACE_HTTP_TOKEN": Later((), "serving over HTTP"),
-    "CODESPACE_OPERATOR_TOKEN": Later((), "serving over HTTP"),
+    "CODESPACE_OPERATOR_TOKEN": Later((), OPERATOR_API),
 })
 
 
@@ -60,6 +60,7 @@ class Settings:
     """`PATH` of commands: the server's own."""
     private_paths: tuple[str, ...] = ()
     """Directories that commands must not see."""
+    http: HttpSettings = field(default_factory=HttpSettings)
 
     @property
     def digest(self) -> Digest:
@@ -91,8 +92,9 @@ def load_settings(
     private = [data_directory, lock_directory, *(path for path in (log_path, configuration_path) if path)]
     if log_path is not None:
         private += [log_path.with_name(log_path.name + ending) for ending in ("-wal", "-shm")]
+    tables = _tables(flags, written, timeout_seconds=_whole_number(environment, "CODESPACE_PROCESS_TIMEOUT_SECS", 0))
     workspaces = resolve_workspaces(
-        _tables(flags, written, timeout_seconds=_whole_number(environment, "CODESPACE_PROCESS_TIMEOUT_SECS", 0)),
+        tables,
         machine_id=machine_id(), private_paths=private, environment=environment,
     )
     return Settings(
@@ -105,6 +107,7 @@ def load_settings(
         runner_socket=_runner_socket(environment),
         command_path=environment.get("PATH") or DEFAULT_COMMAND_PATH,
         private_paths=tuple(str(path) for path in (data_directory, lock_directory) if log_path is not None),
+        http=resolve_http(written.http, tables, environment),
     )
 
 

@@ -56,14 +56,14 @@ class WorkspaceTable(_Table):
 
 
 class HttpTable(_Table):
-    """`[http]`: serving over the network."""
+    """`[http]`: serving over the network, for `serve --http` alone."""
 
     host: str = Field(default="127.0.0.1", description="Address to listen on.")
-    port: int = Field(default=8787, ge=0, le=65_535, description="Port to listen on.")
-    token: str | None = Field(default=None, description="Bearer token of agents.")
+    port: int = Field(default=8787, ge=0, le=65_535, description="Port to listen on; 0 is any that is free.")
+    token: str | None = Field(default=None, description="Bearer token of agents; required beyond loopback.")
     operator_token: str | None = Field(default=None, description="Bearer token of the operator.")
-    allowed_hosts: list[str] = Field(default=[], description="Accepted Host headers.")
-    allowed_origins: list[str] = Field(default=[], description="Accepted Origin headers.")
+    allowed_hosts: list[str] = Field(default=[], description="Host headers accepted beside those of the listener.")
+    allowed_origins: list[str] = Field(default=[], description="Origin headers accepted beside the server's own.")
 
 
 class FileSettings(_Table):
@@ -76,7 +76,7 @@ class FileSettings(_Table):
         default="always", description="When the tool `resolve` is listed."
     )
     custom_tools: list[str] = Field(default=[], description="Files with tools of your own.")
-    http: HttpTable | None = Field(default=None, description="Serving over the network.")
+    http: HttpTable = Field(default=HttpTable(), description="Serving over the network.")
     defaults: WorkspaceTable = Field(default=WorkspaceTable(), description="Any workspace key but `root`.")
     workspaces: dict[str, WorkspaceTable] = Field(default={}, description="Workspaces by name.")
 
@@ -99,5 +99,10 @@ LATER_KEYS: Mapping[str, Later] = MappingProxyType({
     "store": Later(("sqlite",), "another store than SQLite"),
     "resolve_listing": Later(("always",), _PREVIEWS),
     "custom_tools": Later(([],), "custom tools"),
-    "http": Later((None,), "serving over HTTP"),
+})
+
+OPERATOR_API = "the operator's API"
+
+LATER_HTTP_KEYS: Mapping[str, Later] = MappingProxyType({
+    "operator_token": Later((None,), OPERATOR_API),
 })

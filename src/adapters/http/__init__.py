@@ -1,0 +1,1 @@
+"""Streamable HTTP: one guard over the whole app, the SDK's transport within, and an orderly end."""

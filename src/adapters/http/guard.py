@@ -1,0 +1,228 @@
+"""The one door of everything that is served over HTTP: an ASGI app around the whole app, not around single routes.
+
+In this order, each by exact comparison:
+
+1. Host: the listener's own names and the configured ones; so a name that an attacker points at this machine is refused.
+2. Origin, where there is one: the server's own and the configured ones; `null` is nobody's.
+3. Bearer token, where one is configured, compared as bytes in constant time; it is never echoed and never logged.
+4. Body: read whole before the app sees any of it, up to a limit and within a time.
+
+Whoever is refused leaves no trace: nothing behind the guard has seen the request.
+Source: contract B7.3; library facts on mcp 2.3.0 over HTTP.
+"""
+
+import hmac
+import json
+from collections.abc import Iterable, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from codespace_es.vocabulary import limits
+
+_BODY_SECONDS_MAX = 60.0
+"""How long a request's body may take to arrive."""
+
+_DISCARDED_BYTES_MAX = 4 * limits.MESSAGE_BYTES_MAX
+_DISCARDED_SECONDS_MAX = 5.0
+"""What is read and thrown away of a refused body: a client that is still sending would miss the answer otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admittance:
+    """Who is let in."""
+
+    hosts: frozenset[str]
+    """Accepted Host headers, lower case."""
+    origins: frozenset[str]
+    """Accepted Origin headers, lower case."""
+    token: str | None = field(default=None, repr=False)
+    body_bytes_max: int = limits.MESSAGE_BYTES_MAX
+
+    @classmethod
+    def to_listener(
+        cls,
+        host: str,
+        port: int,
+        *,
+        token: str | None = None,
+        allowed_hosts: Iterable[str] = (),
+        allowed_origins: Iterable[str] = (),
+    ) -> "Admittance":
+        """Return what a server that listens on `host` and `port` admits.
+
+        Its own names are those of loopback and the address that it is bound to; a wildcard address is no name.
+        """
+        names = {"localhost", "127.0.0.1", "[::1]"}
+        if host not in ("0.0.0.0", "::"):  # noqa: S104 - recognised, not bound
+            names.add(f"[{host}]" if ":" in host else host)
+        own = {f"{name}:{port}" for name in names}
+        if port == 80:
+            own |= names
+        hosts = {*own, "localhost", "127.0.0.1", "[::1]", *allowed_hosts}
+        origins = {*(f"http://{authority}" for authority in own), *allowed_origins}
+        return cls(frozenset(map(str.lower, hosts)), frozenset(map(str.lower, origins)), token)
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    status: int
+    error: str
+    message: str | None = None
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+    def body(self) -> bytes:
+        told = {"error": self.error} if self.message is None else {"error": self.error, "message": self.message}
+        return json.dumps(told, separators=(",", ":")).encode()
+
+
+_WRONG_HOST = _Refusal(
+    421, "host_not_allowed", "This server doesn't answer to that Host; its operator lists others in http.allowed_hosts."
+)
+_WRONG_ORIGIN = _Refusal(
+    403, "origin_not_allowed", "Pages of that Origin may not call; the operator lists others in http.allowed_origins."
+)
+_UNAUTHORIZED = _Refusal(401, "unauthorized", headers=((b"www-authenticate", b"Bearer"),))
+_TOO_SLOW = _Refusal(408, "body_too_slow", f"The body has to arrive within {_BODY_SECONDS_MAX:.0f} seconds.")
+
+
+class _BodyTooLargeError(Exception):
+    """More bytes than are taken."""
+
+
+class _GoneError(Exception):
+    """The client went away before its request was whole."""
+
+
+class Guard:
+    """Lets requests through to an ASGI app, or answers them itself."""
+
+    def __init__(self, app: ASGIApp, admittance: Admittance) -> None:
+        self._app = app
+        self._admittance = admittance
+        self._credential = None if admittance.token is None else f"Bearer {admittance.token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection. Anything but HTTP and the lifespan is refused: there are no WebSockets here."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._admit(scope, receive, send)
+        else:
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = self._refusal(scope)
+        if refusal is None:
+            try:
+                with anyio.fail_after(_BODY_SECONDS_MAX):
+                    body = await self._read_body(scope, receive)
+            except _BodyTooLargeError:
+                refusal = self._too_large()
+            except TimeoutError:
+                refusal = _TOO_SLOW
+            except _GoneError:
+                return
+            else:
+                await self._app(scope, _Replay(body, receive), send)
+                return
+        await _refuse(refusal, scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> _Refusal | None:
+        """Return why a request is refused by its headers, None if it isn't."""
+        if _only(scope, b"host").lower() not in self._admittance.hosts:
+            return _WRONG_HOST
+        if _has(scope, b"origin") and _only(scope, b"origin").lower() not in self._admittance.origins:
+            return _WRONG_ORIGIN
+        if self._credential is not None:
+            given = _only(scope, b"authorization").encode("latin-1")
+            if not hmac.compare_digest(given, self._credential):
+                return _UNAUTHORIZED
+        if _declared_bytes(scope) > self._admittance.body_bytes_max:
+            return self._too_large()
+        return None
+
+    async def _read_body(self, scope: Scope, receive: Receive) -> bytes:
+        if scope["method"] in ("GET", "HEAD") and not (_has(scope, b"content-length") or _is_chunked(scope)):
+            return b""  # what comes next may be long in coming: the end of the connection
+        body = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                raise _GoneError
+            body += message.get("body", b"")
+            if len(body) > self._admittance.body_bytes_max:
+                raise _BodyTooLargeError
+            if not message.get("more_body", False):
+                return bytes(body)
+
+    def _too_large(self) -> _Refusal:
+        largest = self._admittance.body_bytes_max
+        return _Refusal(
+            413, "body_too_large", f"A request's body may have {largest} bytes. Send a large patch as several."
+        )
+
+
+class _Replay:
+    """Gives the app the body that was read, then whatever the connection says."""
+
+    def __init__(self, body: bytes, receive: Receive) -> None:
+        self._body: bytes | None = body
+        self._receive = receive
+
+    async def __call__(self) -> Message:
+        if self._body is None:
+            return await self._receive()
+        body, self._body = self._body, None
+        return {"type": "http.request", "body": body, "more_body": False}
+
+
+async def _refuse(refusal: _Refusal, scope: Scope, receive: Receive, send: Send) -> None:
+    if not _has(scope, b"expect"):
+        await _discard(receive)
+    body = refusal.body()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+        *refusal.headers,
+    ]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+
+async def _discard(receive: Receive) -> None:
+    """Read what is still being sent, and keep none of it."""
+    left_bytes = _DISCARDED_BYTES_MAX
+    with anyio.move_on_after(_DISCARDED_SECONDS_MAX):
+        while left_bytes > 0:
+            message = await receive()
+            left_bytes -= len(message.get("body", b""))
+            if message["type"] != "http.request" or not message.get("more_body", False):
+                return
+
+
+def _values(scope: MutableMapping[str, Any], name: bytes) -> list[bytes]:
+    return [value for key, value in scope["headers"] if key == name]
+
+
+def _has(scope: Scope, name: bytes) -> bool:
+    return bool(_values(scope, name))
+
+
+def _only(scope: Scope, name: bytes) -> str:
+    """Return the value of a header that is there exactly once, else an empty text."""
+    values = _values(scope, name)
+    return values[0].decode("latin-1") if len(values) == 1 else ""
+
+
+def _is_chunked(scope: Scope) -> bool:
+    return _has(scope, b"transfer-encoding")
+
+
+def _declared_bytes(scope: Scope) -> int:
+    declared = _only(scope, b"content-length")
+    return int(declared) if declared.isascii() and declared.isdigit() else 0

@@ -1,0 +1,104 @@
+"""Serving many clients over HTTP, from the first connection to a clean end.
+
+The end, at the first SIGTERM, SIGINT or SIGHUP:
+
+1. No connection is taken any more; requests that are open end soon (`open_requests`).
+2. Commands are ended and effects are waited for, so that they end before the instance.
+3. The instance says why it stops. Later signals change nothing.
+"""
+
+import logging
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import anyio
+import uvicorn
+from anyio.abc import TaskGroup
+from mcp.server.lowlevel import Server
+
+from adapters.http.app import MCP_PATH, build_app
+from adapters.http.guard import Admittance
+from adapters.http.listening import Listener
+from adapters.http.open_requests import OpenRequests
+from adapters.settings.http import HttpSettings
+from codespace_es.aggregates.instance import InstanceStopped
+from codespace_es.codespace import Codespace
+from codespace_es.command_handlers.instance_life import InstanceLife, quiet_caller
+
+_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+_KEEP_ALIVE_SECONDS = 75
+"""How long an idle connection is kept: longer than proxies keep theirs, so that it is they who close."""
+
+_END_SECONDS_MAX = 1
+"""After open requests have ended, how long clients that read nothing can hold up the end of their connections."""
+
+logger = logging.getLogger(__name__)
+
+
+class _SignalsLeftAlone(uvicorn.Server):
+    """A server that leaves signals to us: its own handling would raise them again once it has ended."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture none."""
+        yield
+
+
+async def serve_http(
+    server: Server[Any], codespace: Codespace, life: InstanceLife, listener: Listener, settings: HttpSettings
+) -> None:
+    """Serve until a signal comes; effects that have begun are waited for."""
+    admittance = Admittance.to_listener(
+        listener.host,
+        listener.port,
+        token=settings.token,
+        allowed_hosts=settings.allowed_hosts,
+        allowed_origins=settings.allowed_origins,
+    )
+    app = build_app(server, admittance)
+    serving = _SignalsLeftAlone(_configuration(app))
+    tasks: TaskGroup
+    with anyio.open_signal_receiver(*_ENDING_SIGNALS) as signals:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_end_on_signal, signals, serving, app)
+            logger.warning("listening on %s%s", listener.url, MCP_PATH)
+            await serving.serve(sockets=[listener.socket])
+            with anyio.CancelScope(shield=True):
+                await codespace.close(quiet_caller(codespace.world))
+            tasks.cancel_scope.cancel()
+    _ignore_later_signals()
+    life.stop_because(InstanceStopped(reason="signal"))
+
+
+def _configuration(app: OpenRequests) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        http="h11",
+        ws="none",
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_END_SECONDS_MAX,
+    )
+
+
+async def _end_on_signal(
+    signals: AsyncIterator[signal.Signals], serving: uvicorn.Server, requests: OpenRequests
+) -> None:
+    """End at the first signal; later ones change nothing, since the end is on its way."""
+    async for _number in signals:
+        if not serving.should_exit:
+            serving.should_exit = True
+            await requests.end()
+
+
+def _ignore_later_signals() -> None:
+    """Let nothing interrupt the last milliseconds: what is left is bounded, and the log says that it has stopped."""
+    for number in _ENDING_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
