@@ -159,7 +159,7 @@ class Spawner:
     # From the reapers
 
     def _listen(self, reaper: _Reaper) -> bool:
-        """Pass on what a reaper says; return whether more may come."""
+        """Pass on what a reaper says; return whether that was anything."""
         try:
             reaper.control.flush()
             messages = reaper.control.receive()
@@ -176,7 +176,7 @@ class Spawner:
             self._server.send(message, descriptors)
             for descriptor in descriptors:
                 os.close(descriptor)
-        return True
+        return bool(messages)
 
     def _finish(self, reaper: _Reaper, command: _Command) -> None:
         """Let go of a command whose tree is empty."""
@@ -194,6 +194,7 @@ class Spawner:
                 continue  # an orphan of a reaper that was killed
             while self._listen(reaper):
                 pass
+            reaper.control.close()
             if reaper.command is not None:
                 self._finish_killed(reaper, reaper.command)
 
