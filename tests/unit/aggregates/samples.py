@@ -1,5 +1,17 @@
 """One event of each class of the catalogue, and the commands that lead to them, with ids that tests can name."""
 
+from datetime import UTC, datetime, timedelta
+
+from codespace_es.aggregates.approval import (
+    ApprovalConsumed,
+    ApprovalCreated,
+    ApprovalDenied,
+    ApprovalExpired,
+    ApprovalGranted,
+    ApprovalParked,
+    ApprovalQueued,
+    ApprovalResuming,
+)
 from codespace_es.aggregates.claim import ClaimReleased, ClaimTaken
 from codespace_es.aggregates.instance import (
     InstanceCallRefused,
@@ -72,9 +84,24 @@ TIME_IS_UP = ProcessEndRequested(cause="timeout", signal=15, grace_ms=2_000)
 EXITED = ProcessExited(
     termination="exited", exit_code=0, output_bytes=0, retained_from=0, duration_ms=1, swept=0, is_output_cut=False
 )
+CREATED_AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+EXPIRES_AT = CREATED_AT + timedelta(seconds=60)
+HELD_CREATED = ApprovalCreated(
+    workspace_key=WorkspaceKey("wsp-1"), workspace_id="demo", tool="apply_patch", fingerprint=DIGEST, origin="policy",
+    arguments=BODY, title="Patch a.txt",
+)
+HELD_SHORTLY = HELD_CREATED.model_copy(update={"expires_at": EXPIRES_AT})
+GRANTED = ApprovalGranted(reason="Go on.")
+DENIED = ApprovalDenied(reason="No.")
+EXPIRED = ApprovalExpired()
+QUEUED = ApprovalQueued()
+PARKED = ApprovalParked(fault=Fault(code=ErrorCode.WORKSPACE_BUSY, message="Busy."))
+RESUMING = ApprovalResuming(effect_id=OPERATION_ID)
+CONSUMED = ApprovalConsumed(effect_id=OPERATION_ID, result=BODY)
 
 EVENTS: tuple[Event, ...] = (
     CREATED, REMOVED, COPIED, STARTED, STOPPED, CALL_REFUSED, RECOVERED, BOUND, KEY_TAKEN, HOLD_TAKEN, RELEASED,
     MINTED, APPLIED, CHECKED, REJECTED, ROLLED_BACK, UNKNOWN, REVERTED, SPAWNED,
     NOT_STARTED, INPUT_SENT, RESIZED, END_REQUESTED, TIME_IS_UP, EXITED,
+    HELD_CREATED, GRANTED, DENIED, EXPIRED, QUEUED, PARKED, RESUMING, CONSUMED,
 )

@@ -10,16 +10,21 @@ from samples import (
     BOUND,
     CALL_REFUSED,
     CHECKED,
+    CONSUMED,
+    CREATED_AT,
     DIGEST,
     END_REQUESTED,
     EVENTS,
     EXITED,
+    EXPIRES_AT,
+    HELD_SHORTLY,
     HOLD_ID,
     INPUT_SENT,
     MINTED,
     NOT_STARTED,
     OPERATION_ID,
     OTHER_ID,
+    PARKED,
     RECOVERED,
     REJECTED,
     REMOVED,
@@ -32,7 +37,7 @@ from samples import (
     UNKNOWN,
 )
 
-from codespace_es.aggregates import claim, instance, operation, process, store, workspace
+from codespace_es.aggregates import approval, claim, instance, operation, process, store, workspace
 from codespace_es.open_index import open_change
 from codespace_es.ports.log import OpenChange
 from codespace_es.vocabulary.decider import Decider
@@ -41,6 +46,7 @@ from codespace_es.vocabulary.event import Event
 from codespace_es.vocabulary.identifiers import ApprovalId, StreamId
 
 ENDS = [APPLIED, CHECKED, REJECTED, ROLLED_BACK, UNKNOWN]
+MOMENTS = [CREATED_AT, EXPIRES_AT]
 HOLDERS = [HOLD_ID, ApprovalId("appr-2")]
 
 COMMANDS: dict[str, tuple[Decider, list[Any]]] = {
@@ -62,13 +68,22 @@ COMMANDS: dict[str, tuple[Decider, list[Any]]] = {
         *[operation.FinishOperation(end) for end in ENDS],
         *[operation.MintFinishedOperation(MINTED, end) for end in ENDS],
     ]),
+    "approval": (approval.APPROVAL, [
+        approval.CreateApproval(HELD_SHORTLY),
+        *[kind(None, now) for kind in (approval.GrantApproval, approval.DenyApproval) for now in MOMENTS],
+        *[kind(now) for kind in (approval.ExpireApproval, approval.QueueApproval) for now in MOMENTS],
+        approval.ParkApproval(PARKED.fault), approval.BeginEffect(OPERATION_ID), approval.ConsumeApproval(CONSUMED),
+    ]),
     "process": (process.PROCESS, [
         process.RecordSpawn(SPAWNED), process.RecordNoStart(NOT_STARTED), process.RecordInput(INPUT_SENT),
         process.RecordResize(RESIZED), process.RequestEnd(END_REQUESTED), process.RequestEnd(TIME_IS_UP),
         process.RecordExit(EXITED),
     ]),
 }
-OPEN_STATES = (operation.Minted, instance.Running, process.Running)
+OPEN_STATES = (
+    operation.Minted, instance.Running, process.Running, approval.Pending, approval.Granted, approval.Queued,
+    approval.Parked, approval.Resuming,
+)
 
 
 def run(decider: Decider, commands: list[Any]) -> list[Event]:

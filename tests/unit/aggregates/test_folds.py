@@ -6,12 +6,17 @@ from samples import (
     BOUND,
     CALL_REFUSED,
     CHECKED,
+    CONSUMED,
     COPIED,
     CREATED,
+    DENIED,
     DIGEST,
     END_REQUESTED,
     EVENTS,
     EXITED,
+    EXPIRED,
+    GRANTED,
+    HELD_CREATED,
     HOLD_ID,
     HOLD_TAKEN,
     INPUT_SENT,
@@ -20,11 +25,14 @@ from samples import (
     NOT_STARTED,
     OPERATION_ID,
     OTHER_ID,
+    PARKED,
+    QUEUED,
     RECOVERED,
     REJECTED,
     RELEASED,
     REMOVED,
     RESIZED,
+    RESUMING,
     REVERTED,
     ROLLED_BACK,
     SPAWNED,
@@ -34,7 +42,7 @@ from samples import (
     UNKNOWN,
 )
 
-from codespace_es.aggregates import claim, instance, operation, process, store, workspace
+from codespace_es.aggregates import approval, claim, instance, operation, process, store, workspace
 from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.vocabulary.decider import Decider
 from codespace_es.vocabulary.event import Event
@@ -46,6 +54,8 @@ RUNNING = instance.Running(STARTED)
 ENDED = instance.Ended(STARTED)
 KEY_HELD = claim.Taken("operation_key", OPERATION_ID, DIGEST)
 HELD = claim.Taken("hold", HOLD_ID, DIGEST)
+IS_PARKED = approval.Parked(HELD_CREATED, PARKED.fault)
+IS_CONSUMED = approval.Consumed(HELD_CREATED, CONSUMED)
 IS_MINTED = operation.Minted(MINTED)
 FINISHED = operation.Finished(MINTED, APPLIED)
 LIVES = process.Running(SPAWNED)
@@ -67,6 +77,22 @@ FOLDS: list[tuple[Decider, object, list[tuple[Event, object]]]] = [
     (operation.OPERATION, IS_MINTED, [(end, operation.Finished(MINTED, end)) for end in ENDS]),
     (operation.OPERATION, FINISHED, [(REVERTED, operation.Reverted(MINTED, APPLIED, OTHER_ID))]),
     (operation.OPERATION, operation.Reverted(MINTED, APPLIED, OTHER_ID), []),
+    (approval.APPROVAL, approval.Unheld(), [(HELD_CREATED, approval.Pending(HELD_CREATED))]),
+    (approval.APPROVAL, approval.Pending(HELD_CREATED), [
+        (GRANTED, approval.Granted(HELD_CREATED)), (DENIED, approval.Denied(HELD_CREATED, "No.")),
+        (EXPIRED, approval.Expired(HELD_CREATED)),
+    ]),
+    (approval.APPROVAL, approval.Granted(HELD_CREATED), [
+        (QUEUED, approval.Queued(HELD_CREATED)), (EXPIRED, approval.Expired(HELD_CREATED)),
+    ]),
+    (approval.APPROVAL, approval.Queued(HELD_CREATED), [
+        (PARKED, IS_PARKED), (RESUMING, approval.Resuming(HELD_CREATED, OPERATION_ID)), (CONSUMED, IS_CONSUMED),
+    ]),
+    (approval.APPROVAL, IS_PARKED, [(QUEUED, approval.Queued(HELD_CREATED))]),
+    (approval.APPROVAL, approval.Resuming(HELD_CREATED, OPERATION_ID), [(CONSUMED, IS_CONSUMED)]),
+    (approval.APPROVAL, IS_CONSUMED, []),
+    (approval.APPROVAL, approval.Denied(HELD_CREATED, "No."), []),
+    (approval.APPROVAL, approval.Expired(HELD_CREATED), []),
     (process.PROCESS, process.Unspawned(), [(SPAWNED, LIVES), (NOT_STARTED, process.NotStarted(NOT_STARTED))]),
     (process.PROCESS, LIVES, [
         (INPUT_SENT, LIVES), (RESIZED, LIVES), (END_REQUESTED, ENDING),
@@ -99,7 +125,7 @@ def test_an_event_is_folded_where_it_may_follow_and_refused_everywhere_else(deci
 
 def test_every_aggregate_begins_where_nothing_has_happened():
     assert {type(decider.initial_state).__name__ for decider, _, _ in FOLDS} == {
-        "Absent", "Unstarted", "Unbound", "Free", "Unminted", "Unspawned",
+        "Absent", "Unstarted", "Unbound", "Free", "Unminted", "Unspawned", "Unheld",
     }
 
 
