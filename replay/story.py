@@ -18,6 +18,7 @@ from codespace_es.v4a.diff import DiffWriter, file_diff
 from codespace_es.vocabulary.event import ABSENT, RecordedEvent, Version
 from codespace_es.vocabulary.file_change import PlannedFile
 from codespace_es.vocabulary.identifiers import StreamId, claim_stream
+from replay.removals import Removals
 from replay.source import LogSource
 
 _NEAR_EVENTS = 64
@@ -110,19 +111,29 @@ def _operation(source: LogSource, recorded: Sequence[RecordedEvent], minted: Ope
     stream_id = recorded[0].stream_id
     request = source.read_body(stream_id, minted.request.digest)
     key = minted.operation_key
+    removals = Removals(source)
     return {
         "report": report_of(recorded),
-        "files": tuple(_file(source, stream_id, planned) for planned in minted.plan),
+        "files": tuple(_file(source, stream_id, minted, planned, removals) for planned in minted.plan),
         "request": None if request is None else request.decode("utf-8", "replace"),
         "claim_id": None if key is None else claim_stream("operation_key", key),
         "instance": _start_of(source, recorded[0].envelope.instance_id),
     }
 
 
-def _file(source: LogSource, stream_id: StreamId, planned: PlannedFile) -> FileStory:
+def _file(
+    source: LogSource, stream_id: StreamId, minted: OperationMinted, planned: PlannedFile, removals: Removals
+) -> FileStory:
     before, after = (_image(source, stream_id, version) for version in (planned.before, planned.after))
     if before is None or after is None:
-        return FileStory(planned=planned, note="Its contents aren't recorded: it was a preview, or they were pruned.")
+        if minted.check_only:
+            return FileStory(planned=planned, note="A preview: the contents of its files weren't recorded.")
+        missing = planned.before if before is None else planned.after
+        removal = removals.of(stream_id, missing)
+        note = f"Its contents were {removal}." if removal is not None else (
+            "Its contents are missing, and nothing says why: see `verify`."
+        )
+        return FileStory(planned=planned, note=note)
     old_path = None if planned.before == ABSENT else planned.path
     new_path = None if planned.after == ABSENT else planned.path
     diff = file_diff(old_path, new_path, before, after)

@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, LazyCommand] = MappingProxyType({
     "files": LazyCommand("adapters.cli.files:files", "List or restore the files that the log knows at a moment."),
     "compare": LazyCommand("adapters.cli.compare:compare", "Decide the past again with this version."),
     "export": LazyCommand("adapters.cli.export:export", "Write the event log as JSON Lines or CloudEvents."),
+    "prune": LazyCommand("adapters.cli.prune:prune", "Remove stored contents by age and size; events stay."),
     "undo": LazyCommand("adapters.cli.undo:undo", "Undo an applied operation."),
 })
 
