@@ -24,7 +24,7 @@ from adapters.spawner import seccomp
 from adapters.spawner.sandbox_confinement import (
     Confinement,
     SandboxError,
-    existing_directories,
+    existing,
     is_beneath,
     protectable,
 )
@@ -95,17 +95,18 @@ def confine(request: Message, program: str, namespace_options: tuple[str, ...]) 
     machine = seccomp.machine()
     assert machine is not None, "this level was found to be available"
     root = request["root"]
-    if root == "/" or root in existing_directories(request["hidden_paths"]):
+    if root == "/" or root in existing(request["hidden_paths"]):
         raise SandboxError(f"The workspace {root} can't be confined: it is everything, or hidden from commands.")
     _require_in_sight(request)
     if is_beneath(program, root):
         raise SandboxError(f"{program} lies in the workspace, so whoever writes there could have replaced it.")
     families = None if request["network"] else seccomp.OWN_NETWORK_FAMILIES
-    filtering = _in_memory("filter", seccomp.assemble(machine, families=families, has_attributes=True))
     taker = _terminal_taker() if request["tty"] else ()
-    words = [*_options(request, namespace_options), "--seccomp", str(filtering)]
+    words = list(_options(request, namespace_options))
     if not taker:
         words.append("--new-session")
+    filtering = _in_memory("filter", seccomp.assemble(machine, families=families, has_attributes=True))
+    words += ["--seccomp", str(filtering)]
     options = _in_memory("options", b"".join(os.fsencode(word) + b"\0" for word in words))
     return Confinement(
         report(request),
@@ -122,7 +123,7 @@ def _options(request: Message, namespace_options: tuple[str, ...]) -> Iterator[s
     yield from (*namespace_options, "--unshare-all", "--cap-drop", "ALL")
     if request["network"]:
         yield "--share-net"
-    masked = existing_directories(_OWN)
+    masked = existing(_OWN)
     yield from _system(masked, has_network=request["network"])
     yield from _workspace(request, masked)
     environment = request["environment"]
@@ -151,7 +152,7 @@ def _system(masked: list[str], *, has_network: bool) -> Iterator[str]:
 def _workspace(request: Message, masked: list[str]) -> Iterator[str]:
     """Let the root be written, what is protected in it be read, and hide what is to be hidden, in the order it lies."""
     root = request["root"]
-    hidden = existing_directories(request["hidden_paths"])
+    hidden = existing(request["hidden_paths"])
     for path in hidden:
         if is_beneath(root, path):
             yield from ("--tmpfs", path)
@@ -160,8 +161,12 @@ def _workspace(request: Message, masked: list[str]) -> Iterator[str]:
         yield from ("--ro-bind", path, path)
     for path in hidden:
         is_gone_already = _is_in(path, masked) and not is_beneath(path, root)
-        if not is_beneath(root, path) and not is_gone_already:
+        if is_beneath(root, path) or is_gone_already:
+            continue
+        if os.path.isdir(path):
             yield from ("--perms", "0500", "--tmpfs", path, "--remount-ro", path)
+        else:
+            yield from ("--ro-bind", os.devnull, path)
 
 
 def _is_in(path: str, directories: list[str]) -> bool:
@@ -174,9 +179,9 @@ def _require_in_sight(request: Message) -> None:
     program = os.path.realpath(os.path.join(root, request["program"]))
     if is_beneath(program, root):
         return
-    if _is_in(program, existing_directories(request["hidden_paths"])):
-        raise SandboxError(f"{program} lies in a directory that is hidden from commands.", errno.ENOENT)
-    if _is_in(program, existing_directories(_OWN)) and not _is_in(program, list(_SHOWN_AGAIN)):
+    if _is_in(program, existing(request["hidden_paths"])):
+        raise SandboxError(f"{program} is hidden from commands.", errno.ENOENT)
+    if _is_in(program, existing(_OWN)) and not _is_in(program, list(_SHOWN_AGAIN)):
         raise SandboxError(
             f"{program} lies in a directory of which a confined command gets an empty one of its own. "
             "Put it into the workspace.",

@@ -22,7 +22,7 @@ from adapters.spawner.landlock import (
     all_but,
 )
 from adapters.spawner.landlock_privileges import drop_capabilities
-from adapters.spawner.sandbox_confinement import Confinement, existing_directories, is_beneath
+from adapters.spawner.sandbox_confinement import Confinement, existing, is_beneath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def report(request: Message, abi: int) -> Message:
         "sight of other processes",
         "writing to the protected paths of the workspace (.git)",
     ]
-    if any(is_beneath(path, request.get("root", "")) for path in existing_directories(request.get("hidden_paths", ()))):
+    if any(is_beneath(path, request.get("root", "")) for path in existing(request.get("hidden_paths", ()))):
         gaps.append("the hidden directories: they lie in the workspace")
     if abi < ABI_SCOPES:
         gaps.append("signals to other processes of its user, and their abstract Unix sockets (Landlock before ABI 6)")
@@ -64,7 +64,7 @@ def confine(request: Message, abi: int) -> Confinement:
     environment = {"HOME": private, "TMPDIR": private, **request["environment"]}
     families = None if has_network else seccomp.NO_NETWORK_FAMILIES
     program = seccomp.assemble(machine, families=families, has_attributes=False)
-    hidden = existing_directories(request["hidden_paths"])
+    hidden = existing(request["hidden_paths"])
 
     def enter() -> None:
         rules = Ruleset(abi, hides=True, has_network=has_network)

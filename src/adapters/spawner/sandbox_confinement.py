@@ -57,9 +57,9 @@ class Confinement:
         return min(len(members), self.wrappers if members[0].pid == leader else self.wrappers - 1)
 
 
-def existing_directories(paths: Sequence[str]) -> list[str]:
-    """Return the true paths of those that are directories, outermost first."""
-    return sorted({os.path.realpath(path) for path in paths if os.path.isdir(path)}, key=len)
+def existing(paths: Sequence[str]) -> list[str]:
+    """Return the true paths of those that exist, outermost first."""
+    return sorted({os.path.realpath(path) for path in paths if os.path.exists(path)}, key=len)
 
 
 def protectable(root: str, paths: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -83,7 +83,7 @@ class RunnerCommand:
     is_network_enabled: bool
     sandbox: Literal["auto", "require", "off"]
     hidden_paths: tuple[str, ...]
-    """Directories that the command must not see or write (the data directory), where the sandbox can do that."""
+    """Directories and files that the command must not see or write (the data directory), where the sandbox can."""
     read_only_paths: tuple[str, ...]
     """Beneath the root, protected against writing (.git), where the sandbox can do that."""
     output_retention_bytes: int
