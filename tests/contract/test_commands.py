@@ -339,6 +339,8 @@ async def test_as_many_live_as_may_and_the_next_one_leaves_nothing(tmp_path: Pat
             assert len(outcomes) == 3
             assert {refusal.code for refusal in refusals} == {ErrorCode.WORKSPACE_BUSY}
             assert all("3 are allowed" in refusal.message for refusal in refusals)
+            while len(processes_with(mark)) < 3:  # let go, they become what they were asked to be
+                await anyio.sleep(0.005)
             assert len(processes_with(mark)) == 3
             assert len(await server.log.open_items(kind="process")) == 3
             await commands.server.handle(ApplyPatch(workspace_id="ws", patch=PATCH))

@@ -34,6 +34,9 @@ from codespace_es.vocabulary.workspace import Workspace
 _OTHER_RECOVERER_SECONDS = 2.0
 """How long somebody else may hold a dead one's lock while settling another workspace of it."""
 
+_ENDING_SECONDS = 1.0
+"""How long the commands of a dead server may take to end."""
+
 _SETTLED_KINDS = frozenset({"operation", "process"})
 _NOTHING_CLOSED = InstanceRecovered(operations_closed=0, processes_closed=0, resolves_closed=0)
 
@@ -93,7 +96,7 @@ async def settle_at_start(world: World, caller: Caller) -> None:
 async def _settle_ending_commands(world: World, workspace: Workspace, caller: Caller) -> None:
     """Settle again while commands of other servers are open here, a short time: a dead one's may just be ending."""
     started = world.clock.monotonic()
-    while world.clock.monotonic() - started < _OTHER_RECOVERER_SECONDS:
+    while world.clock.monotonic() - started < _ENDING_SECONDS:
         items = await world.log.open_items(kind="process", workspace_key=workspace.key)
         if all(item.instance_id == world.instance_id for item in items):
             return

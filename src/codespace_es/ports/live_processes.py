@@ -65,3 +65,6 @@ class LiveProcesses:
 
     def __iter__(self) -> Iterator[ProcessId]:
         return iter(tuple(self._commands))
+
+    def __len__(self) -> int:
+        return len(self._commands)
