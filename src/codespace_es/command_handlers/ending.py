@@ -94,7 +94,7 @@ def unsettled(operation_id: OperationId, workspace: Workspace, reason: str) -> C
     return CodespaceError(
         ErrorCode.WORKSPACE_BUSY,
         f"Operation {operation_id} in workspace {workspace.workspace_id!r} has to be settled first: {reason}.",
-        detail={"operation_id": operation_id},
+        detail={"open_operation_id": operation_id},  # not of this call: for that nothing was minted
     )
 
 
