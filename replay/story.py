@@ -1,6 +1,6 @@
 """`show ID`: everything that the log knows of one thing, told from its beginning.
 
-An id is an operation, an instance, a workspace's key, a claim, `store`, or an operation key that a caller chose.
+An id is an operation, a process, an instance, a workspace's key, a claim, `store`, or an operation key that a caller chose.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,6 +18,7 @@ from codespace_es.v4a.diff import DiffWriter, file_diff
 from codespace_es.vocabulary.event import ABSENT, RecordedEvent, Version
 from codespace_es.vocabulary.file_change import PlannedFile
 from codespace_es.vocabulary.identifiers import StreamId, claim_stream
+from replay.process_story import ProcessStory, tell_process
 from replay.removals import Removals
 from replay.source import LogSource
 
@@ -46,11 +47,12 @@ class Story(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     id: str = Field(description="Its stream.")
-    kind: str = Field(description="operation, instance, workspace, claim, store, or what the stream is called.")
+    kind: str = Field(description="operation, process, instance, workspace, claim, store, or what the stream is called.")
     events: tuple[TimelineEntry, ...] = Field(description="Its own events.")
     details: tuple[dict[str, Any], ...] = Field(description="The same events as they were recorded, in full.")
     related: tuple[TimelineEntry, ...] = Field(default=(), description="Other events of the same calls and appends.")
     report: OperationReport | None = Field(default=None, description="What operation_status says of it.")
+    process: ProcessStory | None = Field(default=None, description="What became of a command, and its output.")
     files: tuple[FileStory, ...] = Field(default=(), description="An operation's plan with its diffs.")
     request: str | None = Field(default=None, description="An operation's patch text; absent if it was pruned.")
     claim_id: str | None = Field(default=None, description="The claim of an operation's key.")
@@ -80,6 +82,9 @@ def tell(source: LogSource, name: str) -> Story:
     )
     if isinstance(recorded[0].event, OperationMinted):
         return story.model_copy(update=_operation(source, recorded, recorded[0].event))
+    if kind == "process":
+        told = {"process": tell_process(source, recorded), "instance": _start_of(source, recorded[0].envelope.instance_id)}
+        return story.model_copy(update=told)
     if kind == "instance":
         return story.model_copy(update=_instance(source, recorded))
     return story

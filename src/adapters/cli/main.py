@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, LazyCommand] = MappingProxyType({
     "init": LazyCommand("adapters.cli.init:init", "Write a configuration and print what MCP clients need."),
     "doctor": LazyCommand("adapters.cli.doctor:doctor", "Check this machine, the workspaces and what is open."),
     "workspaces": LazyCommand("adapters.cli.workspaces:workspaces", "List the configured workspaces."),
+    "processes": LazyCommand("adapters.cli.processes:processes", "List the commands that run."),
     "log": LazyCommand("adapters.cli.log:log", "Read the event log, one sentence an event."),
     "show": LazyCommand("adapters.cli.show:show", "Tell the whole story of one id."),
     "verify": LazyCommand("adapters.cli.verify:verify", "Prove that the event log is whole and unchanged."),
@@ -35,6 +36,7 @@ COMMANDS: Mapping[str, LazyCommand] = MappingProxyType({
     "export": LazyCommand("adapters.cli.export:export", "Write the event log as JSON Lines or CloudEvents."),
     "prune": LazyCommand("adapters.cli.prune:prune", "Remove stored contents by age and size; events stay."),
     "undo": LazyCommand("adapters.cli.undo:undo", "Undo an applied operation."),
+    "runner": LazyCommand("adapters.cli.runner:runner", "Run commands for servers elsewhere, over a socket."),
 })
 
 _HELP = """The execution layer under a coding agent: an event-sourced MCP server.

@@ -4,9 +4,11 @@ import click
 
 from adapters.cli.entries import print_entries
 from adapters.cli.options import as_json, settings_of_log
-from adapters.cli.output import print_diff, print_heading, print_json, print_pairs
+from adapters.cli.output import as_shell_words, clean_lines, print_diff, print_heading, print_json, print_pairs
+from adapters.cli.processes import ending
 from adapters.cli.reading import open_log
 from adapters.settings.load import Settings
+from replay.process_story import ProcessStory
 from replay.story import NothingRecordedError, Story, tell
 
 
@@ -17,7 +19,7 @@ from replay.story import NothingRecordedError, Story, tell
 def show(settings: Settings, *, identifier: str, is_json: bool) -> int:
     """Tell the whole story of one id.
 
-    ID is an operation (op-...), a server (inst-...), a workspace's key (wsp-...), a claim (claim-...), `store`, or an
+    ID is an operation (op-...), a command (proc-...), a server (inst-...), a workspace's key (wsp-...), a claim (claim-...), `store`, or an
     operation key that a client chose.
     """
     with open_log(settings) as source:
@@ -35,6 +37,8 @@ def show(settings: Settings, *, identifier: str, is_json: bool) -> int:
 
 def _print(story: Story) -> None:
     print_pairs(_facts(story))
+    if story.process:
+        _print_output(story.process)
     print_heading("Events")
     print_entries(story.events)
     if story.related:
@@ -50,8 +54,36 @@ def _print(story: Story) -> None:
             click.echo(file.note)
 
 
+def _print_output(process: ProcessStory) -> None:
+    for heading, text in (("The beginning of its output", process.output_head), ("Output", process.output_tail)):
+        if text is not None:
+            print_heading(heading)
+            for line in clean_lines(text.removesuffix("\n").replace("\r\n", "\n")):
+                click.echo(line)
+    if process.note:
+        click.echo(process.note)
+
+
+def _process_facts(process: ProcessStory) -> list[tuple[str, object]]:
+    facts: list[tuple[str, object]] = []
+    if process.argv is not None:
+        facts.append(("command", as_shell_words(process.argv)))
+    if process.refusal is not None:
+        facts.append(("never started", process.refusal))
+    report = process.report
+    if report is not None:
+        facts += [("status", ending(report)), ("workspace", report.workspace_id), ("output", report.output_total)]
+        if report.duration_ms is not None:
+            facts.append(("milliseconds", report.duration_ms))
+        if report.descendants_killed is not None:
+            facts.append(("ended with it", report.descendants_killed))
+    return facts
+
+
 def _facts(story: Story) -> list[tuple[str, object]]:
     facts: list[tuple[str, object]] = [("id", story.id), ("kind", story.kind)]
+    if story.process is not None:
+        facts += _process_facts(story.process)
     report = story.report
     if report is not None:
         facts += [("status", report.status), ("source", report.source), ("workspace", report.workspace_id)]
