@@ -7,6 +7,7 @@ and nothing more is appended. What a second server then finds is what it would f
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -28,6 +29,7 @@ from codespace_es.command_handlers.instance_life import InstanceLife
 from codespace_es.command_handlers.settling import settle_at_start
 from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.open_index import open_change
+from codespace_es.ports.clock_and_ids import Clock
 from codespace_es.ports.fault_points import FaultHook, FaultPoint, no_faults
 from codespace_es.ports.live_processes import LiveProcesses
 from codespace_es.ports.locks import Held
@@ -35,7 +37,7 @@ from codespace_es.ports.log import StoreUnavailableError
 from codespace_es.ports.under_way import UnderWay
 from codespace_es.ports.world import World
 from codespace_es.vocabulary.answer import Answer, Command
-from codespace_es.vocabulary.event import Caller
+from codespace_es.vocabulary.event import Caller, Channel
 from codespace_es.vocabulary.identifiers import InstanceId, RequestId, workspace_key
 from codespace_es.vocabulary.workspace import Workspace
 from support.crash_faults import Death
@@ -115,7 +117,8 @@ class Server:
 
     def __init__(
         self, scratch: Path, roots: Mapping[str, Path], *, faults: FaultHook = no_faults, is_ephemeral: bool = False,
-        protected_paths: tuple[str, ...] = (), settles_at_start: bool = True, processes_max: int = 8, **policy: Any,
+        protected_paths: tuple[str, ...] = (), settles_at_start: bool = True, processes_max: int = 8,
+        clock: Clock | None = None, **policy: Any,
     ) -> None:
         self.is_dead = False
         self.hook = faults
@@ -123,7 +126,7 @@ class Server:
         self._settles_at_start = settles_at_start
         self._processes_max = processes_max
         self._runner = _LateRunner()
-        ids, clock = RandomIds(), SystemClock()
+        ids, clock = RandomIds(), clock or SystemClock()
         instance_id = InstanceId(f"inst-{ids.uuid()}")
         (scratch / "data").mkdir(mode=0o700, exist_ok=True)
         locks = scratch / "locks"
@@ -196,10 +199,10 @@ class Server:
             self.is_dead = True
             raise ServerDied from death
 
-    async def handle(self, command: Command) -> Answer:
-        """Return the answer. Raises the refusal, or ServerDied."""
+    async def handle(self, command: Command, channel: Channel = "mcp") -> Answer:
+        """Return the answer to one who speaks by `channel`. Raises the refusal, or ServerDied."""
         assert not self.is_dead
-        return await self.codespace.handle(command, self._caller)
+        return await self.codespace.handle(command, replace(self._caller, channel=channel))
 
     async def stop(self) -> None:
         """End in good order."""

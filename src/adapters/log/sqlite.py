@@ -93,6 +93,7 @@ def connect_writer(path: Path) -> "driver.Connection":
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {AUTOCHECKPOINT_PAGES}")
         connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT}")
+        connection.execute("PRAGMA secure_delete = ON")  # what is scrubbed is overwritten, not only unlinked
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA busy_timeout = 0")
     except BaseException:
