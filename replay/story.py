@@ -1,6 +1,6 @@
 """`show ID`: everything that the log knows of one thing, told from its beginning.
 
-An id is an operation, a process, an instance, a workspace's key, a claim, `store`, or an operation key that a caller chose.
+An id is an operation, a process, an instance, a workspace's key, a claim, `store`, or an operation key of a caller.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ class Story(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     id: str = Field(description="Its stream.")
-    kind: str = Field(description="operation, process, instance, workspace, claim, store, or what the stream is called.")
+    kind: str = Field(description="operation, process, instance, workspace, claim, store, or the stream's own.")
     events: tuple[TimelineEntry, ...] = Field(description="Its own events.")
     details: tuple[dict[str, Any], ...] = Field(description="The same events as they were recorded, in full.")
     related: tuple[TimelineEntry, ...] = Field(default=(), description="Other events of the same calls and appends.")
@@ -83,8 +83,8 @@ def tell(source: LogSource, name: str) -> Story:
     if isinstance(recorded[0].event, OperationMinted):
         return story.model_copy(update=_operation(source, recorded, recorded[0].event))
     if kind == "process":
-        told = {"process": tell_process(source, recorded), "instance": _start_of(source, recorded[0].envelope.instance_id)}
-        return story.model_copy(update=told)
+        began = _start_of(source, recorded[0].envelope.instance_id)
+        return story.model_copy(update={"process": tell_process(source, recorded), "instance": began})
     if kind == "instance":
         return story.model_copy(update=_instance(source, recorded))
     return story

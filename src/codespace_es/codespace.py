@@ -41,7 +41,14 @@ from codespace_es.command_handlers.inbox import (
     stop_work,
     write_intent,
 )
-from codespace_es.command_handlers.observing import AskProcess, ReadProcess, ask_process, read_process
+from codespace_es.command_handlers.observing import (
+    AskProcess,
+    ListProcesses,
+    ReadProcess,
+    ask_process,
+    list_processes,
+    read_process,
+)
 from codespace_es.command_handlers.patching import ApplyPatch, apply_patch
 from codespace_es.command_handlers.reading import (
     DescribeWorkspace,
@@ -91,6 +98,7 @@ HANDLERS: Mapping[type[Command], Handler] = {
     ListHolds: list_holds,
     ExecCommand: exec_command,
     AskProcess: ask_process,
+    ListProcesses: list_processes,
     ReadProcess: read_process,
     WriteInput: write_input,
     ResizeTerminal: resize_terminal,

@@ -7,12 +7,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Literal
 
 from adapters.beneath import kernel_has_openat2
+from adapters.cli.check import Check, Verdict
+from adapters.cli.checks_commands import examine_commands
 from adapters.cli.reading import open_log
 from adapters.files.workspace_files import DirectoryFilesByRoot
 from adapters.locks.flock import lock_directory_of_user
@@ -56,6 +56,7 @@ def examine(settings: Settings) -> Iterator[Check]:
     if not settings.workspaces:
         yield Check("workspaces", "warning", "None is configured: name one with --workspace or --config to have it "
                                              "checked.")
+    yield from examine_commands(settings)
     yield from _log(settings)
 
 

@@ -19,8 +19,8 @@ from replay.story import NothingRecordedError, Story, tell
 def show(settings: Settings, *, identifier: str, is_json: bool) -> int:
     """Tell the whole story of one id.
 
-    ID is an operation (op-...), a command (proc-...), a server (inst-...), a workspace's key (wsp-...), a claim (claim-...), `store`, or an
-    operation key that a client chose.
+    ID is an operation (op-...), a command (proc-...), a server (inst-...), a workspace's key (wsp-...), a claim
+    (claim-...), `store`, or an operation key that a client chose.
     """
     with open_log(settings) as source:
         try:

@@ -60,6 +60,26 @@ async def _head(world: World, located: Located) -> str | None:
     return None if content is None else take_text(content, len(content), is_end=False)[0]
 
 
+# codespace://processes
+
+
+class ListProcesses(Command):
+    """Ask which commands live."""
+
+
+class ProcessList(Answer):
+    """The commands that live."""
+
+    processes: tuple[ProcessReport, ...] = Field(description="Oldest first.")
+
+
+async def list_processes(world: World, _command: ListProcesses, caller: Caller) -> ProcessList:
+    """Return the commands that live, in this server or another."""
+    items = await world.log.open_items(kind="process")
+    reports = [await ask_process(world, AskProcess(process_id=item.stream_id), caller) for item in items]
+    return ProcessList(processes=tuple(report for report in reports if not report.eof))
+
+
 # read_process
 
 
