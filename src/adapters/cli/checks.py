@@ -30,17 +30,7 @@ from codespace_es.vocabulary.file_change import PlannedFile, digest_of
 from codespace_es.vocabulary.identifiers import OperationId, StreamId, WorkspaceKey
 from codespace_es.vocabulary.workspace import Workspace
 
-Verdict = Literal["ok", "warning", "bad"]
 _FLUSHES = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that was looked at."""
-
-    name: str
-    verdict: Verdict
-    told: str
 
 
 def examine(settings: Settings) -> Iterator[Check]:

@@ -1,4 +1,4 @@
-"""Resources: workspaces, an operation, open approvals, live processes, and the timeline, as JSON to be read and never changed.
+"""Resources: workspaces, an operation, open approvals, live processes, the timeline; as JSON, never changed.
 
 The timeline is told in pages of at most 200 events, oldest first within a page; without `?after=` the newest page.
 Source: contract A6.

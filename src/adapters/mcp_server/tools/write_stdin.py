@@ -17,7 +17,8 @@ TOOL = Tool(
     title="Write to input",
     description=(
         "Send text to a running process, in order of the calls; eof true closes its input. A line for a program needs "
-        "its newline. STDIN_CLOSED: it takes no input. U+0003 interrupts on a terminal only; else terminate_process with INT."
+        "its newline. STDIN_CLOSED: it takes no input. U+0003 interrupts on a terminal only; else "
+        "terminate_process with INT."
     ),
     command=WriteInput,
     answer=Done,
