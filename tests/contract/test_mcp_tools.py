@@ -65,7 +65,7 @@ async def test_the_connection_is_of_the_era_asked_for_and_says_who_serves(client
     assert told["version"] == client.server_info.version
     assert told["internal_model_calls"] is False
     assert told["tools_exposed"] == TOOLS
-    assert told["transports"] == ["stdio"]
+    assert told["transports"] == ["stdio", "streamable-http"]
     assert told["workspace_id"] is None
     assert told["workspace_id_is_credential"] is False
     assert isinstance(told["note"], str)

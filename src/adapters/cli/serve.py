@@ -21,7 +21,7 @@ from codespace_es.ports.fault_points import FaultHook, FaultPoint, no_faults
 @click.option("--die-at", hidden=True, type=click.Choice([point.value for point in FaultPoint]))
 @settings_of_workspaces
 def serve(settings: Settings, *, http: str | None, die_at: str | None) -> None:
-    """Serve workspaces over MCP: to one client over stdio, or to many over HTTP.
+    """Serve workspaces over MCP, on stdio or over HTTP.
 
     Over stdio, the client starts this command itself and talks to it over stdin and stdout; messages for you go to
     stderr. It ends when the client closes its end, and at SIGTERM, SIGINT or SIGHUP. The common case needs no

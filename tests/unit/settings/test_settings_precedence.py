@@ -73,7 +73,6 @@ def test_the_log_lies_in_the_data_directory_unless_its_file_is_named(tmp_path: P
     ("name", "off", "asking"),
     [
         ("CODESPACE_STORE", "sqlite", "postgresql://me:s3cret@host"),
-        ("CODESPACE_HTTP_TOKEN", "", "s3cret"),
         ("CODESPACE_OPERATOR_TOKEN", " ", "s3cret"),
     ],
 )
