@@ -116,14 +116,20 @@ def _operation(source: LogSource, recorded: Sequence[RecordedEvent], minted: Ope
     stream_id = recorded[0].stream_id
     request = source.read_body(stream_id, minted.request.digest)
     key = minted.operation_key
-    removals = Removals(source)
     return {
         "report": report_of(recorded),
-        "files": tuple(_file(source, stream_id, minted, planned, removals) for planned in minted.plan),
+        "files": tell_files(source, stream_id, minted, Removals(source)),
         "request": None if request is None else request.decode("utf-8", "replace"),
         "claim_id": None if key is None else claim_stream("operation_key", key),
         "instance": _start_of(source, recorded[0].envelope.instance_id),
     }
+
+
+def tell_files(
+    source: LogSource, stream_id: StreamId, minted: OperationMinted, removals: Removals
+) -> tuple[FileStory, ...]:
+    """Return what an operation meant to do to each file, with its diff, or why there is none."""
+    return tuple(_file(source, stream_id, minted, planned, removals) for planned in minted.plan)
 
 
 def _file(

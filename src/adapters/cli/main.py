@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, LazyCommand] = MappingProxyType({
     "compare": LazyCommand("adapters.cli.compare:compare", "Decide the past again with this version."),
     "export": LazyCommand("adapters.cli.export:export", "Write the event log as JSON Lines or CloudEvents."),
     "prune": LazyCommand("adapters.cli.prune:prune", "Remove stored contents by age and size; events stay."),
+    "report": LazyCommand("adapters.cli.report:report", "Write what happened as one HTML page."),
     "undo": LazyCommand("adapters.cli.undo:undo", "Undo an applied operation."),
     "runner": LazyCommand("adapters.cli.runner:runner", "Run commands for servers elsewhere, over a socket."),
 })

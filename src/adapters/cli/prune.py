@@ -51,8 +51,8 @@ def _read_size(_context: click.Context, _parameter: click.Parameter, value: str 
 @click.option("--larger-than", "size_bytes", callback=_read_size, metavar="SIZE",
               help="Only what has at least so many bytes; KiB, MiB and GiB are known.")
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS_THAT_MAY_GO),
-              help="Only this kind; repeatable. Without it: image, request, output, text. A result goes only when it is "
-                   "named: a repeated call can't be answered as before without it.")
+              help="Only this kind; repeatable. Without it: image, request, output, text. A result goes only when it "
+                   "is named: a repeated call can't be answered as before without it.")
 @click.option("--yes", "is_meant", is_flag=True, help="Remove them. Without it nothing is changed.")
 @as_json
 @settings_of_log

@@ -1,0 +1,45 @@
+"""Writing HTML from text that isn't to be trusted: escaped, and nothing unseen gets through."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from html import escape
+
+
+def shown(text: object) -> str:
+    r"""Return `text` for one line of a page: escaped, with `\x1b` for what has no look of its own."""
+    plain = "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in str(text)
+    )
+    return escape(plain.encode("utf-8", "backslashreplace").decode(), quote=True)
+
+
+def shown_lines(text: str) -> list[str]:
+    """Return the lines of `text`, each as `shown`, with their tabs."""
+    return ["\t".join(shown(part) for part in line.split("\t")) for line in text.split("\n")]
+
+
+def chip(text: object, look: str = "") -> str:
+    """Return a small label; `look` is good, bad, odd, link or nothing."""
+    return f'<span class="chip {look}">{shown(text)}</span>'
+
+
+def pairs(rows: Iterable[tuple[str, object]]) -> str:
+    """Return names and values."""
+    return "<dl>" + "".join(f"<dt>{shown(name)}</dt><dd>{shown(value)}</dd>" for name, value in rows) + "</dl>"
+
+
+def diff(text: str) -> str:
+    """Return a unified diff with its lines coloured."""
+    looks = {"+": "add", "-": "cut", "@": "at"}
+    lines: list[str] = []
+    for line in shown_lines(text.rstrip("\n")):
+        is_head = line.startswith(("--- ", "+++ ", "rename "))
+        look = "head" if is_head else looks.get(line[:1], "")
+        lines.append(f'<span class="{look}">{line or " "}</span>')
+    return f"<pre>{''.join(lines)}</pre>"
+
+
+def moment(at: datetime | None) -> str:
+    """Return a time, UTC, to the second."""
+    return "" if at is None else f"{at:%Y-%m-%d %H:%M:%S} UTC"
+

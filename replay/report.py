@@ -1,0 +1,207 @@
+"""`report`: what is told of a session or a range of a log, gathered for a page that stands by itself.
+
+A stranger who has only the page has to learn what was changed, run and asked, who approved, what failed, what was
+undone, and whether anything is missing. One walk through the range; each thing is then told from its own stream, as it
+was at the end of the range.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import takewhile
+
+from codespace_es.aggregates.approval import ApprovalCreated
+from codespace_es.aggregates.instance import InstanceCallRefused, InstanceStarted
+from codespace_es.aggregates.operation import OperationMinted
+from codespace_es.aggregates.process import PROCESS, Exited, NotStarted, ProcessNotStarted, ProcessSpawned
+from codespace_es.aggregates.process import Running as RunningProcess
+from codespace_es.projections.approval_status import ApprovalReport
+from codespace_es.projections.approval_status import project as approval_of
+from codespace_es.projections.operation_status import OperationReport
+from codespace_es.projections.operation_status import project as report_of
+from codespace_es.projections.timeline import TimelineEntry, project
+from codespace_es.vocabulary.event import Body, RecordedEvent
+from codespace_es.vocabulary.identifiers import StreamId
+from replay.checkpoint import store_id_of
+from replay.difference import FileDifference, difference
+from replay.removals import Removals
+from replay.source import LogSource
+from replay.story import FileStory, tell_files
+from replay.verify import VerifyReport, verify
+
+ENTRIES_MAX = 2_000
+THINGS_MAX = 500
+"""Operations, commands and holds told in full; of each kind."""
+_OUTPUT_CHARACTERS_MAX = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class ToldOperation:
+    """An operation with its files."""
+
+    report: OperationReport
+    began: TimelineEntry
+    files: tuple[FileStory, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ToldCommand:
+    """A command and its end."""
+
+    process_id: str
+    began: TimelineEntry
+    command_line: str
+    ending: str
+    is_success: bool
+    confinement: str
+    output: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToldApproval:
+    """A hold and who decided it."""
+
+    report: ApprovalReport
+    began: TimelineEntry
+
+
+@dataclass(slots=True)
+class Gathered:
+    """All that a page tells."""
+
+    store_id: str
+    begin: int
+    end: int
+    session: str | None
+    verification: VerifyReport
+    first_at: datetime | None = None
+    last_at: datetime | None = None
+    first_position: int = 0
+    last_position: int = 0
+    """Of what is told; a session may begin and end within the range."""
+    servers: list[str] = field(default_factory=list)
+    clients: list[str] = field(default_factory=list)
+    entries: list[TimelineEntry] = field(default_factory=list)
+    entry_count: int = 0
+    operations: list[ToldOperation] = field(default_factory=list)
+    commands: list[ToldCommand] = field(default_factory=list)
+    approvals: list[ToldApproval] = field(default_factory=list)
+    refusals: Counter[tuple[str, str]] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
+    """Of everything, also of what is too much to be told in full: operation, command, approval."""
+    files: tuple[FileDifference, ...] = ()
+
+
+def gather(source: LogSource, begin: int, end: int, *, session: str | None = None) -> Gathered:
+    """Return what is to be told of the events after `begin` up to `end`.
+
+    Args:
+        source: The log.
+        begin: Position before the first event.
+        end: Position of the last one.
+        session: Only what this server (inst-...) recorded, or clients whose name begins with this.
+
+    Raises:
+        UnknownTopicError: a newer version has written something of it.
+        StoreUnavailableError: the log can't be read.
+    """
+    told = Gathered(store_id_of(source), begin, end, session, verify(source))
+    removals = Removals(source)
+    for recorded in takewhile(lambda each: each.position <= end, source.read_log(after=begin)):
+        if session is not None and not _is_of_session(recorded, session):
+            continue
+        entry = project(recorded)
+        _note(told, recorded, entry)
+        _tell(source, told, recorded, entry, removals)
+    if session is None:
+        told.files = difference(source, begin, end).files
+    elif told.last_position:
+        own = {each.report.operation_id for each in told.operations}
+        found = difference(source, told.first_position - 1, told.last_position).files
+        told.files = tuple(each for each in found if not own.isdisjoint(each.operations))
+    return told
+
+
+def _is_of_session(recorded: RecordedEvent, session: str) -> bool:
+    envelope = recorded.envelope
+    if session.startswith("inst-"):
+        return session in (envelope.instance_id, recorded.stream_id)
+    return (envelope.client or "").startswith(session)
+
+
+def _note(told: Gathered, recorded: RecordedEvent, entry: TimelineEntry) -> None:
+    told.first_at = told.first_at or entry.recorded_at
+    told.last_at = entry.recorded_at
+    told.first_position, told.last_position = told.first_position or entry.position, entry.position
+    told.entry_count += 1
+    if len(told.entries) < ENTRIES_MAX:
+        told.entries.append(entry)
+    if entry.client is not None and entry.client not in told.clients:
+        told.clients.append(entry.client)
+    event = recorded.event
+    if isinstance(event, InstanceStarted):
+        told.servers.append(f"{event.software} on {event.host}, {recorded.stream_id}")
+    if isinstance(event, InstanceCallRefused):
+        told.refusals[event.tool, event.code.value] += 1
+
+
+def _tell(
+    source: LogSource, told: Gathered, recorded: RecordedEvent, entry: TimelineEntry, removals: Removals
+) -> None:
+    """Tell in full what begins with `recorded`, if anything does and there is room."""
+    event, stream_id = recorded.event, recorded.stream_id
+    kind = {
+        OperationMinted: "operation", ProcessSpawned: "command", ProcessNotStarted: "command",
+        ApprovalCreated: "approval",
+    }.get(type(event))
+    if kind is None:
+        return
+    told.counts[kind] += 1
+    if told.counts[kind] > THINGS_MAX:
+        return
+    stream = [each for each in source.read_stream(stream_id) if each.position <= told.end]
+    if isinstance(event, OperationMinted):
+        report = report_of(stream)
+        told.operations.append(ToldOperation(report, entry, tell_files(source, stream_id, event, removals)))
+    elif isinstance(event, ApprovalCreated):
+        told.approvals.append(ToldApproval(approval_of(stream), entry))
+    else:
+        told.commands.append(_command(source, stream, entry))
+
+
+def _command(source: LogSource, stream: Sequence[RecordedEvent], entry: TimelineEntry) -> ToldCommand:
+    state = PROCESS.fold_recorded(stream)
+    stream_id = stream[0].stream_id
+    request = state.refused.request if isinstance(state, NotStarted) else None
+    output: str | None = None
+    is_success = False
+    ending = "hasn't ended"
+    if isinstance(state, Exited):
+        ended = state.exited
+        request = state.spawned.request
+        is_success = ended.termination == "exited" and ended.exit_code == 0
+        how = {"exited": f"exit code {ended.exit_code}", "signaled": f"signal {ended.signal}"}
+        ending = ", ".join([
+            how.get(ended.termination, ended.termination),
+            *([] if ended.duration_ms is None else [f"{ended.duration_ms / 1000:.1f} s"]),
+            f"{ended.output_bytes:,} bytes of output",
+        ])
+        output = "".join(_texts(source, stream_id, (ended.output_head, ended.output_tail))) or None
+    elif isinstance(state, RunningProcess):
+        request = state.spawned.request
+    elif isinstance(state, NotStarted):
+        ending = f"not started: {state.refused.fault.message}"
+    assert request is not None, "a process begins with its request"
+    network = f"network {request.network}" + ("" if request.is_network_enforced else ", not enforced")
+    return ToldCommand(
+        stream_id, entry, request.command_line, ending, is_success, f"sandbox {request.sandbox}, {network}", output
+    )
+
+
+def _texts(source: LogSource, stream_id: StreamId, bodies: Sequence[Body | None]) -> Iterator[str]:
+    for body in bodies:
+        content = None if body is None else source.read_body(stream_id, body.digest)
+        if content is not None:
+            text = content.decode("utf-8", "replace")
+            yield text if len(text) <= _OUTPUT_CHARACTERS_MAX else "[...]\n" + text[-_OUTPUT_CHARACTERS_MAX:]
