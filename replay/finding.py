@@ -22,6 +22,7 @@ class Law(StrEnum):
     WORKSPACE = "workspace"
     CLAIM = "claim"
     OPERATION = "operation"
+    PROCESS = "process"
     APPROVAL = "approval"
     BODIES = "bodies"
     OPEN_INDEX = "open_index"
@@ -39,6 +40,7 @@ MEANINGS: Mapping[Law, str] = MappingProxyType({
     Law.WORKSPACE: "A patch was decided for a directory that isn't on record, so it can't be recovered safely.",
     Law.CLAIM: "An operation key and its operation disagree, so a repeat of the call might run twice.",
     Law.OPERATION: "An operation's end doesn't fit its beginning, so its status can't be relied on.",
+    Law.PROCESS: "How a command ended doesn't fit who asked for its end, so that can't be relied on.",
     Law.APPROVAL: "A hold and what it led to disagree, so that it ran once, or was allowed at all, can't be relied on.",
     Law.BODIES: "Recorded contents are missing or changed: an undo, a repeat or an audit of them is impossible.",
     Law.OPEN_INDEX: "The list of what is open is wrong: run `store reindex`; the events themselves are not affected.",

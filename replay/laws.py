@@ -13,7 +13,7 @@ from codespace_es.aggregates.claim import ClaimReleased, ClaimTaken
 from codespace_es.aggregates.instance import InstanceRecovered, InstanceStarted, InstanceStopped
 from codespace_es.aggregates.instance import Running as RunningInstance
 from codespace_es.aggregates.operation import Finished, Minted, OperationFinished, OperationMinted, OperationReverted
-from codespace_es.aggregates.process import ProcessNotStarted, ProcessSpawned
+from codespace_es.aggregates.process import ProcessExited, ProcessNotStarted, ProcessSpawned
 from codespace_es.aggregates.store import STORE_FORMAT, StoreCopied, StoreCreated
 from codespace_es.aggregates.workspace import WorkspaceBound
 from codespace_es.vocabulary.event import Event
@@ -25,6 +25,7 @@ from replay.approval_laws import (
 )
 from replay.finding import Breach, Law
 from replay.memory import Memory, Seen, SeenAppend
+from replay.process_laws import a_key_begins_with_its_command, an_end_has_its_cause
 
 AppendLaw = Callable[[SeenAppend, Memory], Iterator[Breach]]
 
@@ -140,6 +141,8 @@ LAWS: tuple[AppendLaw, ...] = (
     a_claim_has_its_holder,
     an_end_fits_its_beginning,
     an_undo_marks_what_it_undid,
+    a_key_begins_with_its_command,
+    an_end_has_its_cause,
     a_hold_ends_with_its_effect,
     a_hold_has_its_claim_while_it_is_open,
 )
@@ -149,6 +152,8 @@ _CONCERNS: Mapping[AppendLaw, tuple[type[Event], ...]] = MappingProxyType({
     a_claim_has_its_holder: (ClaimTaken, OperationMinted),
     an_end_fits_its_beginning: (OperationFinished,),
     an_undo_marks_what_it_undid: (OperationReverted, OperationFinished),
+    a_key_begins_with_its_command: (ProcessSpawned, ProcessNotStarted),
+    an_end_has_its_cause: (ProcessExited,),
     a_hold_ends_with_its_effect: (
         ApprovalConsumed, ApprovalResuming, OperationMinted, OperationFinished, ProcessSpawned, ProcessNotStarted,
     ),
