@@ -25,7 +25,7 @@ from adapters.locks.flock import lock_directory_of_user
 from adapters.locks.instance_lock import FlockInstanceLocks
 from adapters.locks.lease import FlockWorkspaceLeases
 from adapters.log.event_log import SqliteEventLog
-from adapters.machine import new_file_mode, this_process
+from adapters.machine import allow_many_descriptors, new_file_mode, this_process
 from adapters.patch_writer.writer import ExchangePatchWriter
 from adapters.runner.own_spawner import open_spawner_runner
 from adapters.runner.spawner_runner import SpawnerRunner
@@ -189,6 +189,7 @@ def _world(settings: Settings, made: _Made) -> World:
 @asynccontextmanager
 async def _alive(settings: Settings, transport: Transport, made: _Made) -> AsyncIterator[OpenCodespace]:
     """Record the instance's life; settle what the dead left beside it."""
+    allow_many_descriptors()  # by now the runner has noted the limit that commands get
     world = _world(settings, made)
     await _require_operator_alone(world)
     async with living(world, _started(settings, transport), _first_caller(world, transport)) as life:

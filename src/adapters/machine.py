@@ -8,8 +8,10 @@ import hashlib
 import hmac
 import os
 import re
+import resource
 import socket
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -111,3 +113,14 @@ def new_file_mode() -> int:
     umask = os.umask(0o077)
     os.umask(umask)
     return 0o666 & ~umask
+
+
+def allow_many_descriptors() -> None:
+    """Raise this process' limit of open files as far as its user may: a patch holds one for each of its directories.
+
+    Commands get the limit that the server was started with. A system that refuses leaves the limit as it was.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -278,3 +278,33 @@ async def test_a_directory_swapped_for_a_link_while_patches_run_leads_nowhere(
                 await client.call("read", workspace_id="demo", path=f"real/{number}.txt")
             tasks.cancel_scope.cancel()
     assert list(outside.iterdir()) == []
+
+
+def _in_shell(limits: str, command: list[str]) -> list[str]:
+    return ["sh", "-c", f'{limits}; exec "$@"', "sh", *command]
+
+
+async def test_a_patch_of_many_directories_needs_no_more_descriptors_than_the_user_may_have(
+    tmp_path: Path, root: Path, command: list[str]
+) -> None:
+    names = [f"{number}/deep/file.txt" for number in range(300)]
+    with anyio.fail_after(SECONDS_MAX):
+        async with raw_client(_in_shell("ulimit -Sn 100", command), tmp_path) as client:
+            assert (await client.call("apply_patch", **adding(*names)))["status"] == "applied"
+    assert len(tree(root)) == 301
+
+
+async def test_too_few_descriptors_fail_the_patch_and_leave_nothing(
+    tmp_path: Path, root: Path, command: list[str]
+) -> None:
+    names = [f"{number}/deep/file.txt" for number in range(300)]
+    before = tree(root)
+    with anyio.fail_after(SECONDS_MAX):
+        async with raw_client(_in_shell("ulimit -n 100", command), tmp_path) as client:
+            told = await client.call("apply_patch", **adding(*names), operation_key="wide")
+            assert tree(root) == before
+            assert (await client.call("apply_patch", **adding(*names), operation_key="wide"))["replayed"]
+            assert (await client.call("apply_patch", **adding("narrow.txt")))["status"] == "applied"
+    assert told["status"] == "failed_rolled_back"
+    assert "Too many open files" in told["error"]["message"]
+    assert {each.name for each in root.iterdir()} == {"a.txt", "narrow.txt"}

@@ -51,6 +51,15 @@ class Places:
         self._held.clear()
         os.close(self._root)
 
+    def require_room(self, descriptors: int) -> None:
+        """Do nothing if this process can open `descriptors` more files now. Raises OSError (EMFILE, ENFILE)."""
+        spare: list[int] = []
+        try:
+            spare.extend(os.dup(self._root) for _ in range(descriptors))
+        finally:
+            for descriptor in spare:
+                os.close(descriptor)
+
     def of(self, path: str) -> Place:
         """Return the place of `path`; the descriptor stays ours. Raises OSError as `open_beneath`."""
         parent = parent_of(path)

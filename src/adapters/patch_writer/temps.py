@@ -21,7 +21,7 @@ from codespace_es.vocabulary.event import ABSENT
 from codespace_es.vocabulary.file_change import PlannedFile
 from codespace_es.vocabulary.limits import IMAGE_BYTES_MAX
 
-_BATCH_FILES_MAX: Final = 64
+BATCH_FILES_MAX: Final = 64
 _BLOCK_BYTES: Final = 512
 _START_WRITEOUT: Final = 2
 """SYNC_FILE_RANGE_WRITE. Source: sync_file_range(2)."""
@@ -78,7 +78,7 @@ class TempBatch:
             _take_over_attributes(like, descriptor)
         os.fchmod(descriptor, mode)
         granted = stat.S_IMODE(os.fstat(descriptor).st_mode)
-        if len(self._open) >= _BATCH_FILES_MAX:
+        if len(self._open) >= BATCH_FILES_MAX:
             self.flush()
         return granted
 

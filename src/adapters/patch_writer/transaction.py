@@ -1,5 +1,7 @@
 """Carrying out a plan: all of it or none.
 
+Nothing is begun that could run out of descriptors on the way: undoing needs them too.
+
 1. Make the directories.
 2. Write every new content to a temporary file beside its target, durable.
 3. Install each: exchange and check what was displaced; a file that isn't as planned is put back, and nothing goes on.
@@ -19,10 +21,10 @@ from typing import Final, Literal
 
 from adapters.beneath import path_error, shown_name
 from adapters.patch_writer.exchange import DisplacedError
-from adapters.patch_writer.places import Place
+from adapters.patch_writer.places import Place, parent_of, parents_of
 from adapters.patch_writer.scene import Scene
 from adapters.patch_writer.sight import Sight, finding_of, is_mode_change, is_untouched, look, open_regular
-from adapters.patch_writer.temps import TempBatch, sync_file, unlink
+from adapters.patch_writer.temps import BATCH_FILES_MAX, TempBatch, sync_file, unlink
 from adapters.patch_writer.undo import rescue_displaced, restore
 from codespace_es.ports.fault_points import FaultPoint
 from codespace_es.ports.patch_writer import WriteOutcome
@@ -31,6 +33,8 @@ from codespace_es.vocabulary.event import ABSENT, Fault
 from codespace_es.vocabulary.file_change import FileFinding, PlannedFile
 
 _UNDO_ATTEMPTS: Final = 2
+_DESCRIPTORS_BESIDE: Final = 8
+"""Beside directories and temporary files: a file that is looked at, a directory that is opened anew, and a few more."""
 
 
 class Transaction:
@@ -48,6 +52,15 @@ class Transaction:
 
     def run(self) -> WriteOutcome:
         """Carry out the order and say what came of it."""
+        order = self._order
+        directories = parents_of([*(row.path for row in order.plan), *order.made_directories])
+        needed = len(directories) + min(len(order.plan), BATCH_FILES_MAX) + _DESCRIPTORS_BESIDE
+        try:
+            self._scene.places.require_room(needed)
+        except OSError as error:
+            message = f"The patch needs {needed} open files at a time: {error.strerror}."
+            fault = Fault(code=ErrorCode.FILE_OPERATION_FAILED, message=message)
+            return WriteOutcome("failed_rolled_back", fault, self._findings())
         try:
             for is_late in (False, True):
                 self._carry_out_stage(is_late=is_late)
@@ -244,6 +257,8 @@ class Transaction:
                 findings.append(FileFinding(path=row.path, found="foreign"))
             else:
                 findings.append(finding_of(row, sight))
+            if not self._begun:
+                self._scene.places.forget(parent_of(row.path))  # descriptors may be scarce, and none is needed again
         return tuple(findings)
 
 
