@@ -137,11 +137,12 @@ def set_an_attribute_outside(scene: Scene, victim: str) -> None:
 
 @attempt
 def write_a_setting_of_the_kernel(scene: Scene, victim: str) -> None:
-    """Open each for writing, and write nothing: the machine is ours too."""
+    """Open each for writing, and write nothing: the machine is ours too. `pressure` takes requests, not settings."""
     for top in ("/proc", "/sys"):
         for directory, folders, files in os.walk(top):
             if directory == "/proc":
-                folders[:] = [name for name in folders if not name.isdecimal() and "self" not in name]
+                kept = ("self", "thread-self", "pressure")
+                folders[:] = [name for name in folders if not name.isdecimal() and name not in kept]
             for name in files:
                 with contextlib.suppress(OSError):
                     os.close(os.open(os.path.join(directory, name), os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW))

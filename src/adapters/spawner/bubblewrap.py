@@ -44,10 +44,10 @@ NAMESPACE_OPTIONS = (
 _SEARCHED = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin")
 _OWN = ("/tmp", "/run", "/var/run")  # noqa: S108 - hidden behind empty ones: sockets of other programs live there
 _KERNEL_SETTINGS = (
-    "acpi", "asound", "bus", "driver", "dynamic_debug", "fs", "irq", "latency_stats", "mtrr", "pressure", "scsi",
-    "slabinfo", "sys", "sysrq-trigger", "timer_stats",
+    "acpi", "asound", "bus", "driver", "dynamic_debug", "fs", "irq", "latency_stats", "mtrr", "scsi", "slabinfo",
+    "sys", "sysrq-trigger", "timer_stats",
 )
-"""In /proc. Root may write most of these without any capability, being their owner; one names a program to run."""
+"""In /proc. Root may write these without any capability, being their owner; one of them names a program to run."""
 _SHOWN_AGAIN = ("/run/current-system", "/run/opengl-driver")
 """Where one distribution keeps its programs."""
 _HOME = "/tmp/home"  # noqa: S108 - in the command's own
@@ -145,7 +145,7 @@ def _system(masked: list[str], *, has_network: bool) -> Iterator[str]:
             yield from ("--ro-bind", path, path)
     yield from ("--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm")  # noqa: S108 - its own
     for path in (f"/proc/{name}" for name in _KERNEL_SETTINGS):
-        if os.path.exists(path):
+        if os.geteuid() == 0 and os.path.exists(path):
             yield from ("--ro-bind", path, path)
 
 

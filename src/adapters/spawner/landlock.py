@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+_LIBRARY = ctypes.CDLL(None, use_errno=True)
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _VERSION_FLAG = 1
 _PATH_BENEATH = 1
@@ -32,8 +33,7 @@ ABI_REFER, ABI_TRUNCATE, ABI_TCP, ABI_SCOPES = 2, 3, 4, 6
 
 def abi_version() -> int:
     """Return which version this kernel offers; 0 when it has none, or it is switched off."""
-    library = ctypes.CDLL(None, use_errno=True)
-    version: int = library.syscall(
+    version: int = _LIBRARY.syscall(
         ctypes.c_long(_CREATE_RULESET), ctypes.c_void_p(None), ctypes.c_size_t(0), ctypes.c_uint(_VERSION_FLAG)
     )
     return max(0, version)
@@ -56,7 +56,6 @@ class Ruleset:
     def __init__(self, abi: int, *, hides: bool, has_network: bool) -> None:
         """Restrict writing, signals and abstract sockets; reading if `hides`, TCP unless `has_network`."""
         self._abi = abi
-        self._library = ctypes.CDLL(None, use_errno=True)
         self._rights = writing(abi) | (READ_FILE if hides else 0)
         fields = [self._rights]
         if abi >= ABI_TCP:
@@ -98,7 +97,7 @@ class Ruleset:
         os.close(self._descriptor)
 
     def _call(self, number: int, *arguments: object) -> int:
-        result: int = self._library.syscall(ctypes.c_long(number), *arguments)
+        result: int = _LIBRARY.syscall(ctypes.c_long(number), *arguments)
         if result < 0:
             code = ctypes.get_errno()
             raise OSError(code, os.strerror(code))

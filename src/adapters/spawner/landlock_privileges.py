@@ -11,6 +11,7 @@ import errno
 import os
 import struct
 
+_LIBRARY = ctypes.CDLL(None, use_errno=True)
 _PR_CAPBSET_DROP, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 24, 47, 4
 _VERSION_3 = 0x20080522
 _CAPABILITIES_MAX = 64
@@ -18,16 +19,15 @@ _CAPABILITIES_MAX = 64
 
 def drop_capabilities() -> None:
     """Have no capability, and get none back by becoming another program. Raises OSError."""
-    library = ctypes.CDLL(None, use_errno=True)
     if os.geteuid() == 0 or os.getuid() == 0:
         for capability in range(_CAPABILITIES_MAX):
-            if library.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) != 0:
+            if _LIBRARY.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) != 0:
                 if ctypes.get_errno() == errno.EINVAL:
                     break  # this kernel has no more of them
                 raise _error()
-    library.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    _LIBRARY.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     header = struct.pack("=Ii", _VERSION_3, 0)
-    if library.capset(header, bytes(24)) != 0:
+    if _LIBRARY.capset(header, bytes(24)) != 0:
         raise _error()
 
 

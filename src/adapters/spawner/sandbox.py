@@ -68,7 +68,7 @@ def confine(request: Message) -> Confinement:
         raise SandboxError(f"The sandbox can't be set up: {error}.", error.errno) from error
     if request["sandbox"] == "require":
         raise SandboxError("No sandbox works on this machine, and this workspace requires one.")
-    return Confinement(probe(request), request["environment"])
+    return Confinement(probe(request), {"HOME": request["root"], **request["environment"]})
 
 
 def limit_to(level: int) -> Found:

@@ -27,6 +27,7 @@ OWN_NETWORK_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.
 """Harmless in a network namespace of one's own; other families (vsock, for one) may reach past it."""
 NO_NETWORK_FAMILIES = (socket.AF_UNIX,)
 
+_LIBRARY = ctypes.CDLL(None, use_errno=True)
 _LOAD, _JUMP_EQUAL, _JUMP_ABOVE_OR_EQUAL, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER_OFFSET, _ARCHITECTURE_OFFSET, _ARGUMENTS_OFFSET = 0, 4, 16
 _ALLOW, _KILL_PROCESS, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
@@ -100,7 +101,7 @@ def _instruction(code: int, operand: int, *, if_true: int = 0, if_false: int = 0
 
 def is_available() -> bool:
     """Return whether this kernel filters system calls, and those of this machine are known."""
-    return machine() is not None and ctypes.CDLL(None).prctl(_PR_GET_SECCOMP, 0, 0, 0, 0) >= 0
+    return machine() is not None and _LIBRARY.prctl(_PR_GET_SECCOMP, 0, 0, 0, 0) >= 0
 
 
 def forbid_new_privileges() -> None:
@@ -117,7 +118,6 @@ def install(program: bytes) -> None:
 
 
 def _prctl(option: int, first: int, second: int = 0) -> None:
-    library = ctypes.CDLL(None, use_errno=True)
-    if library.prctl(option, *(ctypes.c_ulong(argument) for argument in (first, second, 0, 0))) != 0:
+    if _LIBRARY.prctl(option, *(ctypes.c_ulong(argument) for argument in (first, second, 0, 0))) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
