@@ -43,9 +43,10 @@ NAMESPACE_OPTIONS = (
 """Beside `--unshare-all`, strictest first; which of them works is found out by trying."""
 _SEARCHED = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin")
 _OWN = ("/tmp", "/run", "/var/run")  # noqa: S108 - hidden behind empty ones: sockets of other programs live there
-_KERNEL_SETTINGS = (
+_KERNEL_SETTINGS = ("sys",)
+_ROOTS_KERNEL_SETTINGS = (
     "acpi", "asound", "bus", "driver", "dynamic_debug", "fs", "irq", "latency_stats", "mtrr", "scsi", "slabinfo",
-    "sys", "sysrq-trigger", "timer_stats",
+    "sysrq-trigger", "timer_stats",
 )
 """In /proc. Root may write these without any capability, being their owner; one of them names a program to run."""
 _SHOWN_AGAIN = ("/run/current-system", "/run/opengl-driver")
@@ -144,8 +145,9 @@ def _system(masked: list[str], *, has_network: bool) -> Iterator[str]:
         if os.path.exists(path) and _is_in(path, masked):
             yield from ("--ro-bind", path, path)
     yield from ("--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm")  # noqa: S108 - its own
-    for path in (f"/proc/{name}" for name in _KERNEL_SETTINGS):
-        if os.geteuid() == 0 and os.path.exists(path):
+    settings = _KERNEL_SETTINGS + (_ROOTS_KERNEL_SETTINGS if os.geteuid() == 0 else ())
+    for path in (f"/proc/{name}" for name in settings):
+        if os.path.exists(path):
             yield from ("--ro-bind", path, path)
 
 
