@@ -18,7 +18,7 @@ import time
 from adapters.spawner import sandbox
 from adapters.spawner.gate import close_all_except, prepare_process
 from adapters.spawner.reaper import reap_commands
-from adapters.spawner.tree import become_subreaper, boot_id, kill_beneath, pid_namespace
+from adapters.spawner.tree import become_subreaper, boot_id, end_with_parent, kill_beneath, pid_namespace
 from adapters.spawner.waking import Waiter, reap_ended_children
 from adapters.spawner.wire import Link, LinkClosedError, WireError
 
@@ -69,6 +69,7 @@ class Spawner:
 
     def run(self) -> None:
         """Serve until the server is gone and every tree with it."""
+        end_with_parent()
         become_subreaper()
         sandbox.probe({})  # what it finds out is known to every reaper, which is a fork of this process
         gc.collect()

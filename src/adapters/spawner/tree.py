@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _GONE = "ZX"
 _FREEZE_PASSES_MAX = 100
@@ -34,6 +35,13 @@ def become_subreaper() -> None:
     library = ctypes.CDLL(None, use_errno=True)
     if library.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "this process can't become a subreaper")
+
+
+def end_with_parent() -> None:
+    """Have this process asked to end when the one that started it has ended, however. Not inherited by a fork."""
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "this process can't be tied to its parent")
 
 
 def started_ticks(pid: int) -> int:
