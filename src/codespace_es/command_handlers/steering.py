@@ -4,6 +4,7 @@ A claim is a version conflict in the store, so no two agents ever get the same i
 Source: contract B1.10, B6, A6.
 """
 
+from functools import reduce
 from typing import Any
 
 from pydantic import Field
@@ -17,11 +18,12 @@ from codespace_es.aggregates.steering.rules import (
     FinishWork,
     OpenWork,
     SteeringCommand,
+    count_pending,
     find_intent,
     find_work,
-    left_to_do,
 )
 from codespace_es.aggregates.steering.state import Intent, Work
+from codespace_es.command_handlers.holding import count_pending as count_pending_holds
 from codespace_es.command_handlers.steering_streams import Steered, steering_of_work
 from codespace_es.folding import fold
 from codespace_es.ports.log import Append, NewBody, VersionConflictError
@@ -30,7 +32,7 @@ from codespace_es.vocabulary import limits
 from codespace_es.vocabulary.answer import Answer, Command
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller, Event
-from codespace_es.vocabulary.identifiers import IntentId, StreamId, WorkId, steering_stream
+from codespace_es.vocabulary.identifiers import IntentId, StreamId, WorkId, WorkspaceKey, steering_stream
 
 # work_open
 
@@ -99,7 +101,7 @@ async def ask_work(world: World, command: AskWork, _caller: Caller) -> WorkStatu
         queued=sum(each.phase == "queued" for each in intents),
         claimed=len(claimed),
         claimed_ids=claimed,
-        claimable_now=len(steered.state.claimable(work.work_id)) if work.is_open else 0,
+        claimable_now=len(steered.state.claimable(work.work_id)),
         queue_revision=work.queue_revision,
     )
 
@@ -196,22 +198,24 @@ class FinishAnswer(Answer):
     reason: str | None = Field(default=None, description="pending_user_input: people have queued something.")
     queued: int = Field(description="How many intents come first.")
     state: str = Field(description="active, closing or closed.")
-    pending_approvals: int | None = Field(default=None, description="Holds of this work that wait for a decision.")
+    pending_approvals: int | None = Field(default=None, description="Holds in its workspace that wait for a decision.")
 
 
 async def finish_work(world: World, command: FinishWorkCommand, caller: Caller) -> FinishAnswer:
     """Return whether the work is closed. Raises WORK_NOT_FOUND, WORK_CLOSED."""
     stream_id = (await steering_of_work(world, command.work_id)).stream_id
-    before, _ = await append_to_steering(world, stream_id, FinishWork(WorkId(command.work_id)), caller)
-    after = await fold(world.log, STEERING, stream_id)
-    work = find_work(after.state, command.work_id)
-    unfinished = left_to_do(before.state, find_work(before.state, command.work_id))
+    before, events = await append_to_steering(world, stream_id, FinishWork(WorkId(command.work_id)), caller)
+    after = reduce(STEERING.evolve, events, before.state)
+    work = find_work(after, command.work_id)
+    pending = count_pending(after, work.work_id)
+    holds = await count_pending_holds(world, WorkspaceKey(stream_id.removeprefix("steer-")))
     return FinishAnswer(
         work_id=work.work_id,
         closed=not work.is_open,
-        reason=None if unfinished is None else "pending_user_input",
-        queued=0 if unfinished is None else unfinished.queued,
+        reason="pending_user_input" if pending else None,
+        queued=pending,
         state=work.phase,
+        pending_approvals=holds or None,
     )
 
 

@@ -29,12 +29,27 @@ from codespace_es.aggregates.process import (
     ProcessResized,
     ProcessSpawned,
 )
+from codespace_es.aggregates.steering.events import (
+    IntentCancelled,
+    IntentClaimed,
+    IntentCompleted,
+    IntentDrafted,
+    IntentEdited,
+    IntentQueued,
+    IntentRedelivered,
+    IntentReleased,
+    IntentsReordered,
+    StopRequested,
+    WorkClosed,
+    WorkClosing,
+    WorkOpened,
+)
 from codespace_es.aggregates.store import StoreBodiesRemoved, StoreCopied, StoreCreated
 from codespace_es.aggregates.workspace import WorkspaceBound
 from codespace_es.vocabulary.errors import ErrorCode
 from codespace_es.vocabulary.event import Body, Event, Fault
 from codespace_es.vocabulary.file_change import digest_of
-from codespace_es.vocabulary.identifiers import ApprovalId, OperationId, WorkspaceKey
+from codespace_es.vocabulary.identifiers import ApprovalId, IntentId, OperationId, WorkId, WorkspaceKey
 
 DIGEST = digest_of(b"")
 BODY = Body(digest=DIGEST, size_bytes=0)
@@ -98,10 +113,27 @@ QUEUED = ApprovalQueued()
 PARKED = ApprovalParked(fault=Fault(code=ErrorCode.WORKSPACE_BUSY, message="Busy."))
 RESUMING = ApprovalResuming(effect_id=OPERATION_ID)
 CONSUMED = ApprovalConsumed(effect_id=OPERATION_ID, result=BODY)
+WORK_ID = WorkId("work-1")
+INTENT_ID = IntentId("fb-1")
+WORK_OPENED = WorkOpened(workspace_key=WorkspaceKey("wsp-1"), workspace_id="demo", work_id=WORK_ID, title="Tidy up")
+WORK_CLOSING = WorkClosing(work_id=WORK_ID)
+WORK_CLOSED = WorkClosed(work_id=WORK_ID)
+STOP_REQUESTED = StopRequested(work_id=WORK_ID, intent_id=IntentId("fb-stop"), body=BODY, is_claimed=True)
+DRAFTED = IntentDrafted(intent_id=INTENT_ID, work_id=WORK_ID, kind="follow_up", delivery="next_checkpoint", body=BODY)
+EDITED = IntentEdited(intent_id=INTENT_ID, body=BODY, delivery="after_current_work")
+INTENT_QUEUED = IntentQueued(intent_id=INTENT_ID)
+REORDERED = IntentsReordered(work_id=WORK_ID, intent_ids=(INTENT_ID,))
+CLAIMED = IntentClaimed(intent_id=INTENT_ID)
+REDELIVERED = IntentRedelivered(intent_id=INTENT_ID)
+INTENT_RELEASED = IntentReleased(intent_id=INTENT_ID)
+COMPLETED = IntentCompleted(intent_id=INTENT_ID, outcome="done")
+CANCELLED = IntentCancelled(intent_id=INTENT_ID)
 
 EVENTS: tuple[Event, ...] = (
     CREATED, REMOVED, COPIED, STARTED, STOPPED, CALL_REFUSED, RECOVERED, BOUND, KEY_TAKEN, HOLD_TAKEN, RELEASED,
     MINTED, APPLIED, CHECKED, REJECTED, ROLLED_BACK, UNKNOWN, REVERTED, SPAWNED,
     NOT_STARTED, INPUT_SENT, RESIZED, END_REQUESTED, TIME_IS_UP, EXITED,
     HELD_CREATED, GRANTED, DENIED, EXPIRED, QUEUED, PARKED, RESUMING, CONSUMED,
+    WORK_OPENED, WORK_CLOSING, WORK_CLOSED, STOP_REQUESTED, DRAFTED, EDITED, INTENT_QUEUED, REORDERED, CLAIMED,
+    REDELIVERED, INTENT_RELEASED, COMPLETED, CANCELLED,
 )

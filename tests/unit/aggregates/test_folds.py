@@ -40,9 +40,10 @@ from samples import (
     STOPPED,
     TIME_IS_UP,
     UNKNOWN,
+    WORK_OPENED,
 )
 
-from codespace_es.aggregates import approval, claim, instance, operation, process, store, workspace
+from codespace_es.aggregates import approval, claim, instance, operation, process, steering, store, workspace
 from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.vocabulary.decider import Decider
 from codespace_es.vocabulary.event import Event
@@ -103,6 +104,10 @@ FOLDS: list[tuple[Decider, object, list[tuple[Event, object]]]] = [
     ]),
     (process.PROCESS, IS_OVER, []),
     (process.PROCESS, process.NotStarted(NOT_STARTED), []),
+    # What may follow in a workspace with works is a table of its own: test_steering_folds.
+    (steering.STEERING, steering.STEERING.initial_state, [
+        (WORK_OPENED, steering.STEERING.fold([WORK_OPENED])),
+    ]),
 ]
 """All that may follow, state by state; whatever isn't here must be refused."""
 
@@ -125,7 +130,7 @@ def test_an_event_is_folded_where_it_may_follow_and_refused_everywhere_else(deci
 
 def test_every_aggregate_begins_where_nothing_has_happened():
     assert {type(decider.initial_state).__name__ for decider, _, _ in FOLDS} == {
-        "Absent", "Unstarted", "Unbound", "Free", "Unminted", "Unspawned", "Unheld",
+        "Absent", "Unstarted", "Unbound", "Free", "Unminted", "Unspawned", "Unheld", "Steering",
     }
 
 

@@ -19,7 +19,7 @@ from codespace_es.aggregates.steering.events import (
     WorkClosing,
     WorkOpened,
 )
-from codespace_es.aggregates.steering.state import Intent, Steering, Work, evolve
+from codespace_es.aggregates.steering.state import UNCLAIMED, Intent, Steering, Work, evolve
 from codespace_es.vocabulary.decider import Decider
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Body, Event
@@ -130,11 +130,13 @@ def decide(state: Steering, command: SteeringCommand) -> list[Event]:  # noqa: C
     """
     match command:
         case OpenWork(opened):
-            waiting = [each.intent_id for each in state.attached(None) if each.phase in ("draft", "queued")]
+            assert opened.work_id not in state.works, "ids are made anew"
+            waiting = [each.intent_id for each in state.attached(None) if each.phase in UNCLAIMED]
             return [opened.model_copy(update={"adopted": tuple(waiting)})]
         case FinishWork(work_id):
             return _finish(state, open_work(state, work_id))
         case StopWork(stop):
+            assert stop.intent_id not in state.intents, "ids are made anew"
             is_open = find_work(state, stop.work_id).is_open
             return [stop.model_copy(update={"is_claimed": is_open})]
         case DraftIntent(drafted):
@@ -192,28 +194,21 @@ def find_intent(state: Steering, intent_id: str, *, work_id: WorkId | None = Non
     return intent
 
 
-@dataclass(frozen=True, slots=True)
-class Unfinished:
-    """Why a work can't be closed yet: how many intents of people come first."""
+def count_pending(state: Steering, work_id: WorkId) -> int:
+    """Return how many intents keep a work from being closed: claimed ones, and queued ones that it may still claim.
 
-    queued: int
-
-
-def left_to_do(state: Steering, work: Work) -> Unfinished | None:
-    """Return what keeps `work` from being closed, None if nothing does. Source: contract B6.3."""
-    intents = state.attached(work.work_id)
-    claimed = sum(each.phase == "claimed" for each in intents)
-    checkpoint = sum(each.phase == "queued" and each.delivery == "next_checkpoint" for each in intents)
-    after = sum(each.phase == "queued" and each.delivery == "after_current_work" for each in intents)
-    if claimed or checkpoint:
-        return Unfinished(claimed + checkpoint + after)
-    return Unfinished(after) if after else None
+    Source: contract B6.3.
+    """
+    return sum(
+        each.phase == "claimed" or (each.phase == "queued" and each.delivery != "next_work")
+        for each in state.attached(work_id)
+    )
 
 
 def _finish(state: Steering, work: Work) -> list[Event]:
     intents = state.attached(work.work_id)
-    if left_to_do(state, work) is None:
-        left = tuple(each.intent_id for each in intents if each.phase in ("draft", "queued"))
+    if count_pending(state, work.work_id) == 0:
+        left = tuple(each.intent_id for each in intents if each.phase in UNCLAIMED)
         return [WorkClosed(work_id=work.work_id, detached=left)]
     is_held_up = any(
         each.phase == "claimed" or (each.phase == "queued" and each.delivery == "next_checkpoint") for each in intents
@@ -226,6 +221,7 @@ def _draft(state: Steering, drafted: IntentDrafted) -> list[Event]:
         each.client_key == drafted.client_key for each in state.intents.values()
     ):
         return []
+    assert drafted.intent_id not in state.intents, "ids are made anew"
     if drafted.work_id is not None and not find_work(state, drafted.work_id).is_open:
         return [drafted.model_copy(update={"work_id": None, "delivery": "next_work"})]
     return [drafted]
@@ -246,7 +242,8 @@ def _reorder(state: Steering, work_id: WorkId, intent_ids: tuple[IntentId, ...])
 def _claim(state: Steering, work: Work, *, is_redelivery: bool) -> list[Event]:
     if is_redelivery:
         claimed = [each for each in state.attached(work.work_id) if each.phase == "claimed"]
-        return [IntentRedelivered(intent_id=claimed[0].intent_id)] if claimed else []
+        oldest = min(claimed, key=lambda each: each.claim_number, default=None)
+        return [] if oldest is None else [IntentRedelivered(intent_id=oldest.intent_id)]
     claimable = state.claimable(work.work_id)
     return [IntentClaimed(intent_id=claimable[0].intent_id)] if claimable else []
 
@@ -255,7 +252,7 @@ def _editable(state: Steering, intent_id: IntentId) -> Intent:
     intent = find_intent(state, intent_id)
     if intent.phase == "claimed":
         raise CodespaceError(ErrorCode.INTENT_ALREADY_CLAIMED, f"{intent_id} is claimed: an agent works on it.")
-    if intent.phase not in ("draft", "queued"):
+    if intent.phase not in UNCLAIMED:
         raise _not_editable(intent)
     return intent
 

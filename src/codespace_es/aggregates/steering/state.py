@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Literal
 
 from codespace_es.aggregates.steering.events import (
@@ -59,6 +60,8 @@ class Intent:
     position: int
     revision: int = 1
     client_key: str | None = None
+    claim_number: int = 0
+    """Rises with every claim in the workspace, so that the oldest one can be told; 0: never claimed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,91 +77,162 @@ class Steering:
 
     def claimable(self, work_id: WorkId) -> list[Intent]:
         """Return what may be claimed in a work now, in the order of claims. Source: contract B6.4."""
-        work = self.works[work_id]
-        allowed = ("next_checkpoint",) if work.phase == "active" else ("next_checkpoint", "after_current_work")
+        allowed = _CLAIMABLE[self.works[work_id].phase]
         return [each for each in self.attached(work_id) if each.phase == "queued" and each.delivery in allowed]
 
 
+_CLAIMABLE: Mapping[WorkPhase, tuple[Delivery, ...]] = MappingProxyType({
+    "active": ("next_checkpoint",),
+    "closing": ("next_checkpoint", "after_current_work"),
+    "closed": (),
+})
+UNCLAIMED: tuple[IntentPhase, ...] = ("draft", "queued")
+"""What nobody has had yet: it may be edited, cancelled, adopted and detached."""
+
+
 def evolve(state: Steering, event: Event) -> Steering:
-    """Return the state after `event`."""
+    """Return the state after `event`; one that no rule would have allowed is refused, as in every aggregate."""
     match event:
         case WorkOpened():
             return _opened(state, event)
         case WorkClosing(work_id=work_id):
-            return _with_work(state, replace(state.works[work_id], phase="closing"))
-        case WorkClosed(work_id=work_id, detached=detached):
-            closed = _with_work(state, replace(state.works[work_id], phase="closed"))
-            return _with_intents(closed, (replace(closed.intents[each], work_id=None) for each in detached))
+            return _with_work(state, replace(_open_work(state, event, work_id), phase="closing"))
+        case WorkClosed():
+            return _closed(state, event)
         case StopRequested():
             return _stopped(state, event)
-        case IntentDrafted():
-            drafted = Intent(
-                event.intent_id, event.work_id, event.kind, event.delivery, event.body, "draft",
-                _next_position(state, event.work_id), client_key=event.client_key,
-            )
-            return _touched(state, drafted)
-        case IntentEdited(intent_id=intent_id, body=body, delivery=delivery):
-            before = state.intents[intent_id]
-            edited = replace(
-                before, body=body, delivery=delivery or before.delivery, revision=before.revision + 1
-            )
-            return _touched(state, edited)
-        case IntentsReordered(intent_ids=intent_ids):
-            moved = (replace(state.intents[each], position=n) for n, each in enumerate(intent_ids, start=1))
-            return _touched(_with_intents(state, moved), state.intents[intent_ids[0]], is_new=False)
+        case IntentsReordered():
+            return _reordered(state, event)
         case _:
-            return _changed_phase(state, event)
+            return _of_one_intent(state, event)
 
 
-def _changed_phase(state: Steering, event: Event) -> Steering:
+def _of_one_intent(state: Steering, event: Event) -> Steering:
     match event:
+        case IntentDrafted():
+            return _drafted(state, event)
+        case IntentEdited(intent_id=intent_id, body=body, delivery=delivery):
+            old = _intent(state, event, intent_id, UNCLAIMED)
+            return _changed(
+                state, replace(old, body=body, delivery=delivery or old.delivery, revision=old.revision + 1)
+            )
         case IntentQueued(intent_id=intent_id):
-            before = state.intents[intent_id]
-            return _touched(state, replace(before, phase="queued", revision=before.revision + 1))
+            old = _intent(state, event, intent_id, ("draft",))
+            return _changed(state, replace(old, phase="queued", revision=old.revision + 1))
         case IntentClaimed(intent_id=intent_id):
-            return _touched(state, replace(state.intents[intent_id], phase="claimed"))
-        case IntentRedelivered():
+            old = _intent(state, event, intent_id, ("queued",))
+            if old.work_id is None:
+                raise refuse_event(state, event)
+            return _changed(state, replace(old, phase="claimed", claim_number=_next_claim(state)))
+        case IntentRedelivered(intent_id=intent_id):
+            _intent(state, event, intent_id, ("claimed",))
             return state
         case IntentReleased(intent_id=intent_id):
-            return _touched(state, replace(state.intents[intent_id], phase="queued"))
+            return _changed(state, replace(_intent(state, event, intent_id, ("claimed",)), phase="queued"))
         case IntentCompleted(intent_id=intent_id, outcome=outcome):
-            return _touched(state, replace(state.intents[intent_id], phase=outcome))
+            return _changed(state, replace(_intent(state, event, intent_id, ("claimed",)), phase=outcome))
         case IntentCancelled(intent_id=intent_id):
-            return _touched(state, replace(state.intents[intent_id], phase="cancelled"))
+            return _changed(state, replace(_intent(state, event, intent_id, UNCLAIMED), phase="cancelled"))
         case _:
             raise refuse_event(state, event)
 
 
 def _opened(state: Steering, event: WorkOpened) -> Steering:
-    work = Work(event.work_id, event.workspace_id, event.title)
-    adopted = (_adopted(state.intents[each], event.work_id, n) for n, each in enumerate(event.adopted, start=1))
-    return _with_intents(_with_work(state, work), adopted)
+    """Return the state with a new work: what waited for the next work now waits for the end of this one."""
+    if event.work_id in state.works:
+        raise refuse_event(state, event)
+    adopted = []
+    for position, intent_id in enumerate(event.adopted, start=1):
+        old = _intent_of(state, event, None, intent_id, UNCLAIMED)
+        delivery = "after_current_work" if old.delivery == "next_work" else old.delivery
+        adopted.append(replace(
+            old, work_id=event.work_id, delivery=delivery, position=position, revision=old.revision + 1
+        ))
+    return _with_intents(_with_work(state, Work(event.work_id, event.workspace_id, event.title)), adopted)
 
 
-def _adopted(intent: Intent, work_id: WorkId, position: int) -> Intent:
-    """Return an intent of nobody as one of a work: what waited for the next work waits for its end."""
-    delivery = "after_current_work" if intent.delivery == "next_work" else intent.delivery
-    return replace(intent, work_id=work_id, delivery=delivery, position=position, revision=intent.revision + 1)
+def _closed(state: Steering, event: WorkClosed) -> Steering:
+    """Return the state without an open work: what it leaves goes behind what waits unattached already."""
+    after = _with_work(state, replace(_open_work(state, event, event.work_id), phase="closed"))
+    for intent_id in event.detached:
+        old = _intent_of(state, event, event.work_id, intent_id, UNCLAIMED)
+        after = _with_intents(after, [replace(old, work_id=None, position=_next_position(after, None))])
+    return after
 
 
 def _stopped(state: Steering, event: StopRequested) -> Steering:
+    work = state.works.get(event.work_id)
+    if work is None or work.is_open != event.is_claimed or event.intent_id in state.intents:
+        raise refuse_event(state, event)
     work_id = event.work_id if event.is_claimed else None
     notice = Intent(
         event.intent_id, work_id, "stop_notice", "next_checkpoint", event.body,
         "claimed" if event.is_claimed else "queued", _next_position(state, work_id),
+        claim_number=_next_claim(state) if event.is_claimed else 0,
     )
-    return _touched(state, notice)
+    return _changed(state, notice)
+
+
+def _drafted(state: Steering, event: IntentDrafted) -> Steering:
+    if event.intent_id in state.intents:
+        raise refuse_event(state, event)
+    if event.work_id is not None:
+        _open_work(state, event, event.work_id)
+    return _changed(state, Intent(
+        event.intent_id, event.work_id, event.kind, event.delivery, event.body, "draft",
+        _next_position(state, event.work_id), client_key=event.client_key,
+    ))
+
+
+def _reordered(state: Steering, event: IntentsReordered) -> Steering:
+    work = _open_work(state, event, event.work_id)
+    moved = [
+        replace(_intent_of(state, event, work.work_id, intent_id, ("queued",)), position=position)
+        for position, intent_id in enumerate(event.intent_ids, start=1)
+    ]
+    return _with_work(_with_intents(state, moved), replace(work, queue_revision=work.queue_revision + 1))
+
+
+def _open_work(state: Steering, event: Event, work_id: WorkId) -> Work:
+    work = state.works.get(work_id)
+    if work is None or not work.is_open:
+        raise refuse_event(state, event)
+    return work
+
+
+def _intent(state: Steering, event: Event, intent_id: IntentId, phases: tuple[IntentPhase, ...]) -> Intent:
+    """Return the intent that `event` is about, which has to be in one of `phases`."""
+    intent = state.intents.get(intent_id)
+    if intent is None or intent.phase not in phases:
+        raise refuse_event(state, event)
+    return intent
+
+
+def _intent_of(
+    state: Steering, event: Event, work_id: WorkId | None, intent_id: IntentId, phases: tuple[IntentPhase, ...]
+) -> Intent:
+    """Return the intent, which has to belong to `work_id` (None: to no work), too."""
+    intent = _intent(state, event, intent_id, phases)
+    if intent.work_id != work_id:
+        raise refuse_event(state, event)
+    return intent
 
 
 def _next_position(state: Steering, work_id: WorkId | None) -> int:
     return max((each.position for each in state.intents.values() if each.work_id == work_id), default=0) + 1
 
 
-def _touched(state: Steering, intent: Intent, *, is_new: bool = True) -> Steering:
-    """Return the state with `intent`, and the revision of its work's queue raised."""
-    after = _with_intents(state, (intent,)) if is_new else state
-    work = None if intent.work_id is None else after.works[intent.work_id]
-    return after if work is None else _with_work(after, replace(work, queue_revision=work.queue_revision + 1))
+def _next_claim(state: Steering) -> int:
+    return max((each.claim_number for each in state.intents.values()), default=0) + 1
+
+
+def _changed(state: Steering, intent: Intent) -> Steering:
+    """Return the state with `intent` as it is now, and the revision of its work's queue raised."""
+    after = _with_intents(state, (intent,))
+    if intent.work_id is None:
+        return after
+    work = after.works[intent.work_id]
+    return _with_work(after, replace(work, queue_revision=work.queue_revision + 1))
 
 
 def _with_work(state: Steering, work: Work) -> Steering:
