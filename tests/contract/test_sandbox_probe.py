@@ -86,6 +86,14 @@ def test_a_program_that_doesnt_confine_isnt_believed(tmp_path: Path, what_it_doe
     assert found["report"]["kind"] == ("landlock" if found["abi"] else "none")
 
 
+def test_a_sandbox_with_the_hosts_network_isnt_believed(tmp_path: Path) -> None:
+    program = bubblewrap.find_program()
+    if program is None or len(Path("/proc/net/route").read_text().splitlines()) < 2:
+        pytest.skip("no bubblewrap here, or no network")
+    what_it_does = f'options="$1 $2"; shift 2; exec {program} $options --share-net "$@"'
+    assert find_out(pretender(tmp_path, what_it_does))["options"] is None
+
+
 def test_a_program_that_hangs_is_given_up_and_killed(tmp_path: Path) -> None:
     found = find_out(pretender(tmp_path, "exec sleep 600"), seconds_max=0.5)
     assert (found["options"], found["has_children"]) == (None, False)

@@ -44,11 +44,13 @@ NAMESPACE_OPTIONS = (
 _SEARCHED = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin")
 _OWN = ("/tmp", "/run", "/var/run")  # noqa: S108 - hidden behind empty ones: sockets of other programs live there
 _KERNEL_SETTINGS = ("sys",)
+"""In /proc: even without a capability root, their owner, may write them (one names a program that the kernel runs), and
+anybody those of namespaces of their own."""
 _ROOTS_KERNEL_SETTINGS = (
     "acpi", "asound", "bus", "driver", "dynamic_debug", "fs", "irq", "latency_stats", "mtrr", "scsi", "slabinfo",
     "sysrq-trigger", "timer_stats",
 )
-"""In /proc. Root may write these without any capability, being their owner; one of them names a program to run."""
+"""Those that only root may write."""
 _SHOWN_AGAIN = ("/run/current-system", "/run/opengl-driver")
 """Where one distribution keeps its programs."""
 _HOME = "/tmp/home"  # noqa: S108 - in the command's own
