@@ -15,6 +15,7 @@ NAMES = tuple(ATTEMPTS)
 SETTINGS = [
     *(Setting(level, is_root) for level in (3, 2) for is_root in users()),
     *(Setting(level, users()[0], tty=True) for level in (3, 2)),
+    *(Setting(2, users()[0], abi=abi) for abi in (2, 3, 5)),  # as older kernels have it
 ]
 GAPS = {
     "change_the_mode_outside": ("mode, owner and times",),

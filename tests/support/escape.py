@@ -39,10 +39,13 @@ class Setting:
     level: int
     is_root: bool
     tty: bool = False
+    abi: int = 0
+    """Landlock's highest; 0: what the kernel has."""
 
     def __str__(self) -> str:
         user = "root" if self.is_root else "user"
-        return f"{self.level}-{user}-{'terminal' if self.tty else 'pipes'}"
+        abi = f"-abi{self.abi}" if self.abi else ""
+        return f"{self.level}-{user}-{'terminal' if self.tty else 'pipes'}{abi}"
 
 
 def users() -> list[bool]:
@@ -80,7 +83,9 @@ class LimitedSpawner:
             self._process.wait()
 
     def _command(self) -> list[str]:
-        return [python_of(self._setting), "-I", "-S", str(self._code / "escape_spawner.py"), str(self._setting.level)]
+        program = str(self._code / "escape_spawner.py")
+        limits = [str(self._setting.level), str(self._setting.abi)]
+        return [python_of(self._setting), "-I", "-S", program, *limits]
 
     def _identity(self) -> dict[str, Any]:
         if not needs_another_user(self._setting):
