@@ -13,7 +13,7 @@ from adapters.cli.output import as_shell_words
 @click.command()
 @click.option("--keep", "is_kept", is_flag=True, help="Keep the scratch project and its log to look around in.")
 def demo(*, is_kept: bool) -> int:
-    """Watch a patch go right, go stale, be undone and survive a crash.
+    """Watch patches and commands go right, go wrong and survive a crash.
 
     Works in a temporary directory, with a log of its own; your files and your log aren't touched. Exit codes: 0 all
     went as told; 1 something didn't.

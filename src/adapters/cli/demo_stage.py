@@ -1,6 +1,7 @@
 """The stage of the demo: a scratch project, servers on it, and a narrator who checks what he tells."""
 
 import json
+import re
 import sys
 import textwrap
 from collections.abc import AsyncIterator, Mapping
@@ -22,6 +23,7 @@ from replay.verify import VerifyReport, verify
 
 _WIDTH = 96
 _INDENT = "   "
+_LONG_IDS = re.compile(r"\b((?:op|proc)-[0-9a-f]{8})-[0-9a-f-]{27}")
 
 
 class Stage:
@@ -58,8 +60,12 @@ class Stage:
     async def call(self, client: Client, tool: str, **arguments: Any) -> Mapping[str, Any]:
         """Call a tool, tell it, and return what it answered, an error's body too."""
         self._wrapped("→ ", f"{tool}({_told_arguments(arguments)})", fg="cyan")
-        answered = await client.call_tool(tool, {"workspace_id": "demo", **arguments}
-                                          if tool not in ("operation_status", "operation_revert") else arguments)
+        return await self.ask(client, tool, **arguments)
+
+    async def ask(self, client: Client, tool: str, **arguments: Any) -> Mapping[str, Any]:
+        """Call a tool without telling it."""
+        is_of_workspace = arguments.keys().isdisjoint({"operation_id", "process_id"}) and tool != "operation_status"
+        answered = await client.call_tool(tool, {"workspace_id": "demo", **arguments} if is_of_workspace else arguments)
         body = answered.structured_content
         assert isinstance(body, dict), "every answer is an object"
         return body
@@ -155,6 +161,4 @@ def short_version(version: str) -> str:
 
 
 def _with_short_ids(text: str) -> str:
-    words = (f"{word[:11]}…{word[39:]}" if word.startswith("op-") and len(word) >= 39 else word
-             for word in text.split(" "))
-    return " ".join(words)
+    return _LONG_IDS.sub(r"\1…", text)

@@ -1,4 +1,4 @@
-"""The story that the demo tells: eight chapters, each call a real one, each claim checked."""
+"""The story that the demo tells, chapter by chapter: each call a real one, each claim checked."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -7,6 +7,7 @@ import anyio
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
+from adapters.cli.demo_commands import play_commands
 from adapters.cli.demo_stage import Stage, short_version
 from codespace_es.ports.fault_points import FaultPoint
 from codespace_es.ports.log import StoreUnavailableError
@@ -193,6 +194,7 @@ async def _recover(stage: Stage) -> None:
                     "The same key again: the stored answer. A new attempt takes a new key.")
         stage.check(sorted(each.name for each in stage.project.iterdir()) == ["farewell.py", "greeting.py"],
                     "No temporary file is left behind.")
+        await play_commands(stage, client)
 
 
 def _verify(stage: Stage) -> None:

@@ -21,7 +21,7 @@ EXIT_UNUSABLE = 2
 
 COMMANDS: Mapping[str, LazyCommand] = MappingProxyType({
     "serve": LazyCommand("adapters.cli.serve:serve", "Serve workspaces over MCP, on stdio or over HTTP."),
-    "demo": LazyCommand("adapters.cli.demo:demo", "Watch a patch go right, go stale, be undone and survive a crash."),
+    "demo": LazyCommand("adapters.cli.demo:demo", "Watch patches and commands go right, go wrong and survive a crash."),
     "init": LazyCommand("adapters.cli.init:init", "Write a configuration and print what MCP clients need."),
     "doctor": LazyCommand("adapters.cli.doctor:doctor", "Check this machine, the workspaces and what is open."),
     "workspaces": LazyCommand("adapters.cli.workspaces:workspaces", "List the configured workspaces."),
