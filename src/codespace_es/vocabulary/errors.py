@@ -129,7 +129,7 @@ ERROR_SPECS: Mapping[ErrorCode, ErrorSpec] = MappingProxyType({
     _E.PENDING_STORE_UNAVAILABLE: _spec("never", 500, "This runtime can't stage actions."),
     _E.STALE_PREVIEW: _spec("after_change", 409, "The files have changed: make the preview again."),
     _E.UNSUPPORTED_LANGUAGE: _spec("never", 400, "Use one of the named languages."),
-    _E.STORE_UNAVAILABLE: _spec("after_change", 503, "Once the event log can be used again, ask operation_status what was done."),
+    _E.STORE_UNAVAILABLE: _spec("after_change", 503, "When the event log works again, ask operation_status first."),
     _E.INTERNAL: _spec("after_change", 500, "Give the operator the incident id; details are in the server's log."),
 })
 """One entry a code, exactly. Source: contract B9, A1, and decision 35 for `retry`."""
