@@ -194,16 +194,21 @@ async def _alive(settings: Settings, transport: Transport, made: _Made) -> Async
     await _require_operator_alone(world)
     async with living(world, _started(settings, transport), _first_caller(world, transport)) as life:
         tasks: TaskGroup
+        refusal: CodespaceError | None = None
         async with anyio.create_task_group() as tasks:
             if transport != "cli":  # a command line settles what it depends on, and nothing else
                 tasks.start_soon(_settle, world)
             codespace = Codespace(world)
             try:
                 yield OpenCodespace(codespace, life, world)
+            except CodespaceError as error:
+                refusal = error  # what the body was refused is no fault of the instance, which ends in good order
             finally:
                 tasks.cancel_scope.cancel()
                 with anyio.CancelScope(shield=True):
                     await codespace.close(quiet_caller(world))
+    if refusal is not None:
+        raise refusal
 
 
 async def _require_operator_alone(world: World) -> None:

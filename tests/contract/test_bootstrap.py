@@ -88,6 +88,7 @@ async def test_a_refusal_of_the_body_is_no_start_up_error(project: Project) -> N
     with pytest.raises(CodespaceError):
         async with project.opened() as opened:
             await patch(opened, "nonsense")
+    assert topics(project)[-1] == "instance.stopped.v1"
 
 
 async def test_a_cancelled_body_ends_without_an_error_of_its_own(project: Project) -> None:
