@@ -39,7 +39,9 @@ def parse_short_form(text: str) -> tuple[str, dict[str, str]]:
     keys = {"root": path, "profile": last} if colon and last in _PROFILES else {"root": rest}
     root = os.path.abspath(os.path.expanduser(keys["root"]))
     if not os.path.isdir(root):
-        raise StartupError(f"--workspace {text!r}: there is no directory {root}.")
+        is_misspelt = bool(colon) and os.path.isdir(os.path.abspath(os.path.expanduser(path)))
+        hint = f" A profile is {' or '.join(_PROFILES)}, not {last!r}." if is_misspelt else ""
+        raise StartupError(f"--workspace {text!r}: there is no directory {root}.{hint}")
     return workspace_id, {**keys, "root": root}
 
 

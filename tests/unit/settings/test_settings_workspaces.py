@@ -38,6 +38,11 @@ def test_a_colon_that_begins_no_profile_belongs_to_the_path(tmp_path: Path) -> N
     assert parse_short_form(f"demo={odd}") == ("demo", {"root": str(odd)})
 
 
+def test_a_misspelt_profile_is_named_as_one(tmp_path: Path) -> None:
+    with pytest.raises(StartupError, match=r"A profile is .*workspace-write.*, not 'workspace-rite'"):
+        parse_short_form(f"demo={tmp_path}:workspace-rite")
+
+
 def test_commands_get_the_variables_that_are_written_or_passed_on_by_name_and_no_other(tmp_path: Path) -> None:
     written = {"MODE": "test", "BOTH": "written"}
     table = WorkspaceTable(root=str(tmp_path), env=written, pass_env=["TOKEN", "BOTH", "NO"])
