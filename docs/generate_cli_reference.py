@@ -48,6 +48,8 @@ def page() -> str:
         command = cli.get_command(context, name)
         assert command is not None
         parts.append("\n".join(_section(name, command)))
+        if isinstance(command, click.Group):
+            parts += ["\n".join(_section(f"{name} {each}", below)) for each, below in command.commands.items()]
     return "\n".join(parts)
 
 

@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from codespace_es.aggregates.claim import ClaimTaken
 from codespace_es.aggregates.operation import OperationMinted
+from codespace_es.projections.approval_status import ApprovalReport
+from codespace_es.projections.approval_status import project as tell_hold
 from codespace_es.projections.operation_status import OperationReport
 from codespace_es.projections.operation_status import project as report_of
 from codespace_es.projections.timeline import TimelineEntry, project
@@ -53,6 +55,7 @@ class Story(BaseModel):
     related: tuple[TimelineEntry, ...] = Field(default=(), description="Other events of the same calls and appends.")
     report: OperationReport | None = Field(default=None, description="What operation_status says of it.")
     process: ProcessStory | None = Field(default=None, description="What became of a command, and its output.")
+    approval: ApprovalReport | None = Field(default=None, description="Who asked for a hold, who decided, and how.")
     files: tuple[FileStory, ...] = Field(default=(), description="An operation's plan with its diffs.")
     request: str | None = Field(default=None, description="An operation's patch text; absent if it was pruned.")
     claim_id: str | None = Field(default=None, description="The claim of an operation's key.")
@@ -85,6 +88,8 @@ def tell(source: LogSource, name: str) -> Story:
     if kind == "process":
         began = _start_of(source, recorded[0].envelope.instance_id)
         return story.model_copy(update={"process": tell_process(source, recorded), "instance": began})
+    if kind == "approval":
+        return story.model_copy(update={"approval": tell_hold(recorded)})
     if kind == "instance":
         return story.model_copy(update=_instance(source, recorded))
     return story

@@ -191,7 +191,8 @@ async def _alive(settings: Settings, transport: Transport, made: _Made) -> Async
     """Record the instance's life; settle what the dead left beside it."""
     allow_many_descriptors()  # by now the runner has noted the limit that commands get
     world = _world(settings, made)
-    await _require_operator_alone(world)
+    if transport != "cli":  # the operator's own hand, which serves nobody
+        await _require_operator_alone(world)
     async with living(world, _started(settings, transport), _first_caller(world, transport)) as life:
         tasks: TaskGroup
         refusal: CodespaceError | None = None

@@ -10,7 +10,10 @@ if TYPE_CHECKING:
 
     from codespace_es.projections.timeline import TimelineEntry
 
-_STYLES = {"operation": "green", "instance": "blue", "workspace": "cyan", "claim": "magenta", "store": "yellow"}
+_STYLES = {
+    "operation": "green", "approval": "green", "instance": "blue", "workspace": "cyan", "claim": "magenta",
+    "store": "yellow",
+}
 _BAD_SIGNS = ("refused", "failed", "unknown", "dead")
 
 

@@ -10,6 +10,7 @@ from io import TextIOWrapper
 from types import MappingProxyType
 
 import click
+from pydantic_core import ValidationError
 
 from adapters.cli.lazy import LazyCommand, LazyGroup
 from adapters.settings.problem import StartupError
@@ -36,6 +37,8 @@ COMMANDS: Mapping[str, LazyCommand] = MappingProxyType({
     "export": LazyCommand("adapters.cli.export:export", "Write the event log as JSON Lines or CloudEvents."),
     "prune": LazyCommand("adapters.cli.prune:prune", "Remove stored contents by age and size; events stay."),
     "report": LazyCommand("adapters.cli.report:report", "Write what happened as one HTML page."),
+    "approvals": LazyCommand("adapters.cli.approvals:approvals", "See what is held for approval, and decide."),
+    "inbox": LazyCommand("adapters.cli.inbox:inbox", "Write instructions for agents, order them, stop a work."),
     "undo": LazyCommand("adapters.cli.undo:undo", "Undo an applied operation."),
     "runner": LazyCommand("adapters.cli.runner:runner", "Run commands for servers elsewhere, over a socket."),
 })
@@ -76,6 +79,9 @@ def run(arguments: list[str]) -> int:
         return _tell(f"{error} {wire['remedy']}", EXIT_FAILED)
     except (StoreUnavailableError, UnknownTopicError) as error:
         return _tell(f"The event log can't be used: {str(error).rstrip('.')}.", EXIT_UNUSABLE)
+    except ValidationError as error:
+        return _tell(f"The event log can't be used: it holds what this product doesn't write ({error.title}); see "
+                     "`verify`.", EXIT_UNUSABLE)
     except InstanceClosedError as error:
         return _tell(f"Another server has declared this one dead: {str(error).rstrip('.')}.", EXIT_FAILED)
     except BrokenPipeError:

@@ -3,6 +3,7 @@
 import click
 
 from adapters.cli.entries import print_entries
+from adapters.cli.hold_facts import facts_of_hold
 from adapters.cli.options import as_json, settings_of_log
 from adapters.cli.output import as_shell_words, clean_lines, print_diff, print_heading, print_json, print_pairs
 from adapters.cli.processes import ending
@@ -19,8 +20,8 @@ from replay.story import NothingRecordedError, Story, tell
 def show(settings: Settings, *, identifier: str, is_json: bool) -> int:
     """Tell the whole story of one id.
 
-    ID is an operation (op-...), a command (proc-...), a server (inst-...), a workspace's key (wsp-...), a claim
-    (claim-...), `store`, or an operation key that a client chose.
+    ID is an operation (op-...), a command (proc-...), a hold (appr-...), a server (inst-...), a workspace's key
+    (wsp-...), a claim (claim-...), `store`, or an operation key that a client chose.
     """
     with open_log(settings) as source:
         try:
@@ -84,6 +85,8 @@ def _facts(story: Story) -> list[tuple[str, object]]:
     facts: list[tuple[str, object]] = [("id", story.id), ("kind", story.kind)]
     if story.process is not None:
         facts += _process_facts(story.process)
+    if story.approval is not None:
+        facts += facts_of_hold(story.approval)
     report = story.report
     if report is not None:
         facts += [("status", report.status), ("source", report.source), ("workspace", report.workspace_id)]

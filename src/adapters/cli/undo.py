@@ -1,6 +1,5 @@
 """`undo ID`: the operator undoes an operation, through the same door as everybody else."""
 
-from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -9,16 +8,15 @@ import click
 from adapters.cli.options import as_json, settings_of_workspaces
 from adapters.cli.output import clean_lines, print_json, print_pairs
 from adapters.cli.reading import open_log
+from adapters.cli.recorded import with_recorded_workspace
 from adapters.log.reader import LogReader
 from adapters.settings.load import Settings
 from codespace_es.aggregates.claim import ClaimTaken
 from codespace_es.aggregates.operation import OperationMinted
-from codespace_es.aggregates.workspace import WorkspaceBound
 from codespace_es.command_handlers.reverting import RevertOperation
 from codespace_es.vocabulary.event import Caller
-from codespace_es.vocabulary.identifiers import RequestId, StreamId, claim_stream, workspace_key
+from codespace_es.vocabulary.identifiers import RequestId, StreamId, WorkspaceKey, claim_stream
 from codespace_es.vocabulary.patch_result import PatchResult
-from codespace_es.vocabulary.workspace import Workspace
 
 
 @click.command()
@@ -35,8 +33,9 @@ def undo(settings: Settings, *, identifier: str, is_check: bool, is_json: bool) 
     """
     with open_log(settings) as source:
         operation_id = _named_operation(source, identifier)
-        if not settings.workspaces:
-            settings = _with_recorded_workspace(settings, source, operation_id)
+        key = _workspace_of(source, operation_id)
+        if key is not None and not settings.workspaces:
+            settings = with_recorded_workspace(settings, source, key)
     command = RevertOperation(operation_id=operation_id, check_only=is_check)
     result = anyio.run(partial(_undo, settings, command))
     if is_json:
@@ -64,25 +63,11 @@ def _named_operation(source: LogReader, identifier: str) -> str:
     return identifier
 
 
-def _with_recorded_workspace(settings: Settings, source: LogReader, operation_id: str) -> Settings:
-    """Return the settings with the directory that the log has for the operation, if it is on this machine.
-
-    Without one they stay as they are, and the door says what is missing.
-    """
+def _workspace_of(source: LogReader, operation_id: str) -> WorkspaceKey | None:
+    """Return the workspace that an operation changed; None if the log doesn't know it."""
     opening = source.read_stream(StreamId(operation_id))[:1]
     minted = opening[0].event if opening else None
-    if not isinstance(minted, OperationMinted):
-        return settings
-    bound = [each.event for each in source.read_stream(StreamId(minted.workspace_key))]
-    binding = bound[-1] if bound else None
-    if not isinstance(binding, WorkspaceBound):
-        return settings
-    if workspace_key(settings.machine_id, binding.root) != minted.workspace_key:
-        return settings
-    workspace = Workspace(
-        workspace_id=binding.workspace_id, key=minted.workspace_key, root=binding.root, profile="workspace-write"
-    )
-    return replace(settings, workspaces={workspace.workspace_id: workspace})
+    return minted.workspace_key if isinstance(minted, OperationMinted) else None
 
 
 def _print(result: PatchResult) -> None:

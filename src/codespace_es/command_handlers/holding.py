@@ -4,7 +4,6 @@ A pause of what the profile allows anyway, never a grant of more. The same reque
 meets the same hold: that is a version conflict in the store, in one process or in ten. Source: contract B4, A4.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -25,6 +24,7 @@ from codespace_es.command_handlers.consuming import ending
 from codespace_es.folding import fold, fresh
 from codespace_es.ports.log import Append, NewBody, VersionConflictError
 from codespace_es.ports.world import World
+from codespace_es.projections.approval_status import NONCE_BYTES, arguments_of
 from codespace_es.vocabulary import limits
 from codespace_es.vocabulary.answer import Command
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
@@ -32,8 +32,6 @@ from codespace_es.vocabulary.event import Caller, Digest, Version
 from codespace_es.vocabulary.fingerprint import fingerprint
 from codespace_es.vocabulary.identifiers import ApprovalId, StreamId, WorkId, WorkspaceKey
 from codespace_es.vocabulary.workspace import Workspace
-
-_NONCE_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +127,7 @@ async def expire_if_due(world: World, approval_id: ApprovalId, caller: Caller) -
 async def read_arguments(world: World, approval_id: ApprovalId, created: ApprovalCreated) -> dict[str, Any] | None:
     """Return the held arguments; None once they were scrubbed."""
     stored = await world.log.read_body(StreamId(approval_id), created.arguments.digest)
-    if stored is None:
-        return None
-    arguments: dict[str, Any] = json.loads(stored[_NONCE_BYTES:])
-    return arguments
+    return None if stored is None else arguments_of(stored)
 
 
 async def count_pending(world: World, key: WorkspaceKey) -> int:
@@ -152,7 +147,9 @@ def find_workspace(world: World, key: WorkspaceKey) -> Workspace | None:
 
 def _with_nonce(world: World, command: Command) -> bytes:
     """Return the arguments behind a nonce: equal requests aren't equal bodies, so scrubbing one leaves the other."""
-    return world.ids.uuid().bytes + command.model_dump_json().encode()
+    nonce = world.ids.uuid().bytes
+    assert len(nonce) == NONCE_BYTES, "whoever reads it cuts exactly this off"
+    return nonce + command.model_dump_json().encode()
 
 
 def _expiry(world: World, workspace: Workspace) -> datetime | None:

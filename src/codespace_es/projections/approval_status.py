@@ -1,5 +1,6 @@
 """How a hold stands: who asked for what, who decided through which channel, what came of it. Source: contract A4."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,6 +41,16 @@ class ApprovalReport(Answer):
     diff_truncated: bool | None = Field(default=None, description="The diff was cut.")
     moved_on: tuple[str, ...] | None = Field(default=None, description="Files that have changed since it was held.")
     preview_error: dict[str, Any] | None = Field(default=None, description="Why it couldn't be applied now.")
+
+
+NONCE_BYTES = 16
+"""What stands before the arguments of a hold, so that equal requests aren't equal bodies."""
+
+
+def arguments_of(stored: bytes) -> dict[str, Any]:
+    """Return the arguments of a hold from the body that they are stored in."""
+    arguments: dict[str, Any] = json.loads(stored[NONCE_BYTES:])
+    return arguments
 
 
 def granted_by(recorded: Sequence[RecordedEvent]) -> Channel | None:
