@@ -40,7 +40,7 @@ COMMANDS: Mapping[str, LazyCommand] = MappingProxyType({
     "approvals": LazyCommand("adapters.cli.approvals:approvals", "See what is held for approval, and decide."),
     "inbox": LazyCommand("adapters.cli.inbox:inbox", "Write instructions for agents, order them, stop a work."),
     "undo": LazyCommand("adapters.cli.undo:undo", "Undo an applied operation."),
-    "runner": LazyCommand("adapters.cli.runner:runner", "Run commands for servers elsewhere, over a socket."),
+    "runner": LazyCommand("adapters.cli.runner:runner", "Run the commands of servers that ask for it over a socket."),
 })
 
 _HELP = """The execution layer under a coding agent: an event-sourced MCP server.
