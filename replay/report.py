@@ -10,23 +10,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import takewhile
+from typing import Any
 
 from codespace_es.aggregates.approval import ApprovalCreated
 from codespace_es.aggregates.instance import InstanceCallRefused, InstanceStarted
 from codespace_es.aggregates.operation import OperationMinted
 from codespace_es.aggregates.process import PROCESS, Exited, NotStarted, ProcessNotStarted, ProcessSpawned
 from codespace_es.aggregates.process import Running as RunningProcess
+from codespace_es.ports.log import StoreUnavailableError
 from codespace_es.projections.approval_status import ApprovalReport
 from codespace_es.projections.approval_status import project as approval_of
 from codespace_es.projections.operation_status import OperationReport
 from codespace_es.projections.operation_status import project as report_of
 from codespace_es.projections.timeline import TimelineEntry, project
+from codespace_es.vocabulary.decider import Decider
 from codespace_es.vocabulary.event import Body, RecordedEvent
 from codespace_es.vocabulary.identifiers import StreamId
 from replay.checkpoint import store_id_of
 from replay.difference import FileDifference, difference
+from replay.memory import DECIDERS
 from replay.removals import Removals
 from replay.source import LogSource
+from replay.state_at import fold_past
 from replay.story import FileStory, tell_files
 from replay.verify import VerifyReport, verify
 
@@ -161,6 +166,9 @@ def _tell(
     if told.counts[kind] > THINGS_MAX:
         return
     stream = [each for each in source.read_stream(stream_id) if each.position <= told.end]
+    if not stream or type(stream[0].event) is not type(event):
+        raise StoreUnavailableError(f"{stream_id} doesn't begin where it does, see `verify`")
+    fold_past(_decider_of(stream_id), stream)
     if isinstance(event, OperationMinted):
         report = report_of(stream)
         told.operations.append(ToldOperation(report, entry, tell_files(source, stream_id, event, removals)))
@@ -168,6 +176,13 @@ def _tell(
         told.approvals.append(ToldApproval(approval_of(stream), entry))
     else:
         told.commands.append(_command(source, stream, entry))
+
+
+def _decider_of(stream_id: str) -> Decider[Any, Any]:
+    decider = DECIDERS.get(stream_id.partition("-")[0])
+    if decider is None:
+        raise StoreUnavailableError(f"no kind of stream is named like {stream_id}")
+    return decider
 
 
 def _command(source: LogSource, stream: Sequence[RecordedEvent], entry: TimelineEntry) -> ToldCommand:

@@ -5,7 +5,7 @@ one after the other, each folded from its own stream.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import takewhile
 from typing import Any
@@ -19,6 +19,7 @@ from codespace_es.ports.log import OpenItem, StoreUnavailableError
 from codespace_es.projections.operation_status import OperationReport
 from codespace_es.projections.operation_status import project as report_of
 from codespace_es.projections.timeline import TimelineEntry, project
+from codespace_es.vocabulary.decider import Decider
 from codespace_es.vocabulary.event import RecordedEvent
 from codespace_es.vocabulary.identifiers import StreamId
 from replay.finding import Findings
@@ -110,7 +111,8 @@ def aggregates_at(source: LogSource, position: int) -> Iterator[AggregateState]:
             return
         if recorded.version == 1:
             state = aggregate_at(source, recorded.stream_id, position)
-            assert state is not None, "it has begun"
+            if state is None:
+                raise StoreUnavailableError(f"{recorded.stream_id} can't be found again, see `verify`")
             yield state
 
 
@@ -120,15 +122,22 @@ def aggregate_at(source: LogSource, stream_id: str, position: int) -> AggregateS
     past = [each for each in source.read_stream(StreamId(stream_id)) if each.position <= position]
     if not past or decider is None:
         return None
-    try:
-        state = decider.fold_recorded(past)
-    except AssertionError as refusal:
-        raise StoreUnavailableError(f"{stream_id} tells a story that can't be: {refusal}") from refusal
+    state = fold_past(decider, past)
     kind = past[0].topic.partition(".")[0]
     return AggregateState(
         stream_id=stream_id, kind=kind, version=past[-1].version, position=past[-1].position,
         state=type(state).__name__, facts=facts_of(state), report=report_of(past) if kind == "operation" else None,
     )
+
+
+def fold_past(decider: Decider[Any, Any], past: Sequence[RecordedEvent]) -> object:
+    """Return the state that a stream's events lead to. Raises StoreUnavailableError if they can't follow."""
+    try:
+        return decider.fold_recorded(past)
+    except AssertionError as refusal:
+        raise StoreUnavailableError(
+            f"{past[0].stream_id} tells a story that can't be, see `verify`: {refusal}"
+        ) from refusal
 
 
 def facts_of(state: object) -> dict[str, Any]:

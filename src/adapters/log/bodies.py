@@ -79,10 +79,15 @@ def content_of(connection: driver.Connection, stream_id: StreamId, digest: Diges
 
 def scan(connection: driver.Connection) -> Iterator[StoredContent]:
     """Yield every stored body with its bytes in the table's own order, which is nearly that of the log."""
-    yield from connection.execute(_SCAN)
+    for row in connection.execute(_SCAN):  # noqa: UP028 - `yield from` would close the cursor after its connection
+        yield row
 
 
 def list_all(connection: driver.Connection) -> Iterator[StoredBody]:
-    """Yield every stored body, oldest first, without its bytes."""
+    """Yield every stored body, oldest first, without its bytes; a row that isn't even of its kinds is left out."""
     for stream_id, digest, kind, size_bytes, stored_at_ms in connection.execute(_LIST):
+        if not (isinstance(digest, bytes) and isinstance(size_bytes, int) and isinstance(stored_at_ms, int)):
+            continue
+        if not (isinstance(stream_id, str) and isinstance(kind, str)):
+            continue
         yield StoredBody(StreamId(stream_id), "sha256:" + digest.hex(), kind, size_bytes, stored_at_ms)

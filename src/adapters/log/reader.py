@@ -1,7 +1,7 @@
 """A log read by a tool: while servers write it, after they are gone, or as a copy. Never writes an event."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -11,7 +11,7 @@ from adapters.log import bodies, open_rows, schema, statements
 from adapters.log.bodies import StoredBody, StoredContent
 from adapters.log.chain import GENESIS, Break, RawRow, find_breaks
 from adapters.log.open_rows import OpenIndexDifference
-from adapters.log.rows import Decoder
+from adapters.log.rows import Decoder, StoredRow
 from adapters.log.sqlite import connect_reader, driver, is_busy
 from codespace_es.ports.log import (
     Catalogue,
@@ -64,7 +64,8 @@ class LogReader:
     def raw_rows(self, *, after: int = 0) -> Iterator[RawRow]:
         """Yield position, stream, version, topic, state and hash of each event with position > `after`, as stored."""
         with _translated():
-            yield from self._connection.execute(statements.RAW_ROWS, (after,))
+            for row in self._connection.execute(statements.RAW_ROWS, (after,)):
+                yield row if _is_typed(row) else _as_typed(row)
 
     def find_breaks(self) -> Iterator[Break]:
         """Yield each place where the chain doesn't hold; nothing in a log that is as it was appended."""
@@ -78,17 +79,20 @@ class LogReader:
             StoreUnavailableError: a row that can't be read, named by its position.
         """
         with _translated():
-            yield from self._decoder.decode(self._connection.execute(statements.ALL_ROWS, (after,)))
+            yield from self._decoder.decode(_typed(self._connection.execute(statements.ALL_ROWS, (after,))))
 
     def read_stream(self, stream_id: StreamId) -> Sequence[RecordedEvent]:
         """Return all events of a stream in order. Raises as `read_log`."""
         with _translated():
-            return list(self._decoder.decode(self._connection.execute(statements.STREAM, (stream_id,))))
+            return list(self._decoder.decode(_typed(self._connection.execute(statements.STREAM, (stream_id,)))))
 
     def read_body(self, stream_id: StreamId, digest: Digest) -> bytes | None:
         """Return the bytes stored for this stream under `digest`, None if there are none."""
         with _translated():
-            return bodies.content_of(self._connection, stream_id, digest)
+            try:
+                return bodies.content_of(self._connection, stream_id, digest)
+            except (ValueError, TypeError):
+                return None  # a log can name what is no digest, and hold what is no content
 
     def stored_contents(self) -> Iterator[StoredContent]:
         """Yield stream, digest and bytes of every stored body, in about the order in which they were stored."""
@@ -114,11 +118,30 @@ class LogReader:
             return open_rows.compare(self._connection, self._decoder, rule)
 
 
+def _is_typed(row: tuple[object, ...]) -> bool:
+    """Return whether stream, version and topic of a row are of their kinds: a file can hold anything."""
+    return isinstance(row[1], str) and isinstance(row[2], int) and isinstance(row[3], str)
+
+
+def _as_typed(row: RawRow) -> RawRow:
+    """Return a row that can be spoken of; it is no longer what was appended, so the chain breaks there."""
+    position, stream_id, version, topic, state, chained = row
+    return position, str(stream_id), version if isinstance(version, int) else 0, str(topic), state, chained
+
+
+def _typed(rows: Iterable[StoredRow]) -> Iterator[StoredRow]:
+    for row in rows:
+        if not _is_typed(row):
+            msg = f"the event log is damaged at position {row[0]}: stream, version or topic is none"
+            raise StoreUnavailableError(msg)
+        yield row
+
+
 @contextmanager
 def _translated() -> Iterator[None]:
     try:
         yield
-    except driver.Error as error:
+    except (driver.Error, UnicodeDecodeError) as error:
         msg = f"the event log can't be read: {error}"
         raise StoreUnavailableError(msg) from error
 
@@ -132,7 +155,7 @@ def _open(path: Path) -> driver.Connection:
         return _checked(path, is_immutable=False)
     except LogFormatError:
         raise
-    except (StoreUnavailableError, driver.Error) as error:
+    except (StoreUnavailableError, driver.Error, UnicodeDecodeError) as error:
         if not _is_on_read_only_media(path, error):
             msg = f"{path}: the event log can't be read: {_reason(error)}"
             raise StoreUnavailableError(msg) from error
@@ -143,7 +166,7 @@ def _open(path: Path) -> driver.Connection:
             raise StoreUnavailableError(msg) from error
     try:
         return _checked(path, is_immutable=True)
-    except driver.Error as error:
+    except (driver.Error, UnicodeDecodeError) as error:
         msg = f"{path}: the event log can't be read: {error}"
         raise StoreUnavailableError(msg) from error
 
