@@ -4,7 +4,7 @@ Only the operator's channels come here (command line, web, the inbox over HTTP):
 draft. Text is never authority: nothing queued changes what a profile allows. Source: contract B6.5, A6.
 """
 
-from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from pydantic import Field
@@ -19,9 +19,8 @@ from codespace_es.aggregates.steering.rules import (
     ReorderIntents,
     SteeringCommand,
     StopWork,
-    find_work,
 )
-from codespace_es.aggregates.steering.state import Intent, Work
+from codespace_es.aggregates.steering.state import Intent, Steering, Work
 from codespace_es.command_handlers.steering import (
     IntentAnswer,
     append_to_steering,
@@ -31,12 +30,13 @@ from codespace_es.command_handlers.steering import (
 from codespace_es.command_handlers.steering_streams import all_steering, steering_of_intent, steering_of_work
 from codespace_es.command_handlers.watching import SIGTERM, request_end
 from codespace_es.ports.log import NewBody
+from codespace_es.ports.runner import RunnerLostError
 from codespace_es.ports.world import World
 from codespace_es.vocabulary import limits
 from codespace_es.vocabulary.answer import Answer, Command
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller
-from codespace_es.vocabulary.identifiers import IntentId, ProcessId, StreamId, WorkId
+from codespace_es.vocabulary.identifiers import IntentId, ProcessId, StreamId, WorkId, steered_workspace
 
 # Looking
 
@@ -57,12 +57,13 @@ async def list_works(world: World, command: ListWorks, _caller: Caller) -> WorkL
     """Return the works, newest first within each workspace."""
     works: list[dict[str, Any]] = []
     async for steered in all_steering(world):
-        works += [_work(each) for each in reversed(list(steered.state.works.values()))]
+        works += [project_work(each) for each in reversed(list(steered.state.works.values()))]
     wanted = command.workspace_id
     return WorkList(works=tuple(each for each in works if wanted is None or each["workspace_id"] == wanted))
 
 
-def _work(work: Work) -> dict[str, Any]:
+def project_work(work: Work) -> dict[str, Any]:
+    """Return a work as people see it; what it hasn't is left out."""
     shown = {
         "work_id": work.work_id, "workspace_id": work.workspace_id, "title": work.title, "state": work.phase,
         "queue_revision": work.queue_revision,
@@ -88,11 +89,14 @@ _ORDER = {"claimed": 0, "queued": 1, "draft": 2}
 async def list_intents(world: World, command: ListIntents, _caller: Caller) -> IntentList:
     """Return the intents. Raises WORK_NOT_FOUND."""
     steered = await steering_of_work(world, command.work_id)
-    both: Sequence[Intent] = [
-        *steered.state.attached(WorkId(command.work_id)), *steered.state.attached(None)
-    ]
-    ordered = sorted(both, key=lambda each: (_ORDER.get(each.phase, 3), each.position))
-    return IntentList(intents=tuple([await as_answer(world, steered, each) for each in ordered]))
+    listed = in_order(steered.state, WorkId(command.work_id))
+    return IntentList(intents=tuple([await as_answer(world, steered, each) for each in listed]))
+
+
+def in_order(state: Steering, work_id: WorkId) -> list[Intent]:
+    """Return the intents of a work and the unattached ones: claimed, queued, draft, the rest; then by position."""
+    both = [*state.attached(work_id), *state.attached(None)]
+    return sorted(both, key=lambda each: (_ORDER.get(each.phase, 3), each.position))
 
 
 # Writing
@@ -209,40 +213,40 @@ class StopAnswer(Answer):
 
     ok: bool = Field(default=True, description="Always true.")
     killed: int = Field(description="Processes that are being ended.")
+    elsewhere: int = Field(description="Processes that other servers run in the workspace: only they can end those.")
     intent: IntentAnswer = Field(description="The notice.")
 
 
 async def stop_work(world: World, command: StopWorkCommand, caller: Caller) -> StopAnswer:
     """End every live process of the work's workspace that runs here, and leave a notice. Raises WORK_NOT_FOUND."""
     steered = await steering_of_work(world, command.work_id)
-    workspace_id = find_work(steered.state, command.work_id).workspace_id
     text = None if command.reason is None else _text(steered.stream_id, command.reason)
-    processes = await _live_here(world, workspace_id)
-    intent_id = IntentId(f"fb-{world.ids.uuid()}")
+    items = await world.log.open_items(kind="process", workspace_key=steered_workspace(steered.stream_id))
+    here = tuple(ProcessId(item.stream_id) for item in items if world.live.find(item.stream_id) is not None)
     stop = StopRequested(
-        work_id=WorkId(command.work_id), intent_id=intent_id, body=None if text is None else text.body,
-        process_ids=processes, is_claimed=True,
+        work_id=WorkId(command.work_id), intent_id=IntentId(f"fb-{world.ids.uuid()}"),
+        body=None if text is None else text.body, process_ids=here, is_claimed=True,
     )
-    await append_to_steering(
-        world, steered.stream_id, StopWork(stop), caller, bodies=() if text is None else (text,)
-    )
-    for process_id in processes:
-        handle = world.live.find(process_id)
-        if handle is not None:
+
+    async def stop_all() -> None:
+        bodies = () if text is None else (text,)
+        await append_to_steering(world, steered.stream_id, StopWork(stop), caller, bodies=bodies)
+        for process_id in here:
+            await _end(world, process_id, caller)
+
+    await world.effects.run(stop_all)
+    notice = await tell_intent(world, steered.stream_id, stop.intent_id)
+    return StopAnswer(killed=len(here), elsewhere=len(items) - len(here), intent=notice)
+
+
+async def _end(world: World, process_id: ProcessId, caller: Caller) -> None:
+    living = world.live.find(process_id)
+    if living is not None:
+        with suppress(RunnerLostError):  # then all that it ran is ended already
             await request_end(
-                world, process_id, handle, cause="stop", signal=SIGTERM, grace_ms=limits.TERMINATE_GRACE_MS_DEFAULT,
+                world, process_id, living, cause="stop", signal=SIGTERM, grace_ms=limits.TERMINATE_GRACE_MS_DEFAULT,
                 caller=caller,
             )
-    notice = await tell_intent(world, steered.stream_id, intent_id)
-    return StopAnswer(killed=len(processes), intent=notice)
-
-
-async def _live_here(world: World, workspace_id: str) -> tuple[ProcessId, ...]:
-    workspace = world.workspaces.get(workspace_id)
-    if workspace is None:
-        return ()
-    items = await world.log.open_items(kind="process", workspace_key=workspace.key)
-    return tuple(ProcessId(item.stream_id) for item in items if world.live.find(item.stream_id) is not None)
 
 
 def _text(stream_id: StreamId, text: str) -> NewBody:

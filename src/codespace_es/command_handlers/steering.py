@@ -22,7 +22,7 @@ from codespace_es.aggregates.steering.rules import (
     find_intent,
     find_work,
 )
-from codespace_es.aggregates.steering.state import Intent, Work
+from codespace_es.aggregates.steering.state import Intent, Steering
 from codespace_es.command_handlers.holding import count_pending as count_pending_holds
 from codespace_es.command_handlers.steering_streams import Steered, steering_of_work
 from codespace_es.folding import fold
@@ -32,7 +32,7 @@ from codespace_es.vocabulary import limits
 from codespace_es.vocabulary.answer import Answer, Command
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller, Event
-from codespace_es.vocabulary.identifiers import IntentId, StreamId, WorkId, WorkspaceKey, steering_stream
+from codespace_es.vocabulary.identifiers import IntentId, StreamId, WorkId, steered_workspace, steering_stream
 
 # work_open
 
@@ -208,7 +208,7 @@ async def finish_work(world: World, command: FinishWorkCommand, caller: Caller) 
     after = reduce(STEERING.evolve, events, before.state)
     work = find_work(after, command.work_id)
     pending = count_pending(after, work.work_id)
-    holds = await count_pending_holds(world, WorkspaceKey(stream_id.removeprefix("steer-")))
+    holds = await count_pending_holds(world, steered_workspace(stream_id))
     return FinishAnswer(
         work_id=work.work_id,
         closed=not work.is_open,
@@ -255,15 +255,20 @@ async def tell_intent(world: World, stream_id: StreamId, intent_id: str) -> Inte
 
 async def as_answer(world: World, steered: Steered, intent: Intent) -> IntentAnswer:
     """Return an intent as people see it."""
-    works: list[Work] = list(steered.state.works.values())
+    return project_intent(steered.state, intent, await read_text(world, steered, intent))
+
+
+def project_intent(state: Steering, intent: Intent, text: str | None) -> IntentAnswer:
+    """Return an intent as people see it, with its text."""
+    works = list(state.works.values())
     return IntentAnswer(
         intent_id=intent.intent_id,
         work_id=intent.work_id,
-        workspace_id=works[0].workspace_id if works else None,
+        workspace_id=works[-1].workspace_id if works else None,
         position=intent.position,
         revision=intent.revision,
         kind=intent.kind,
         delivery=intent.delivery,
-        body=await read_text(world, steered, intent),
+        body=text,
         state=intent.phase,
     )

@@ -49,3 +49,8 @@ def claim_stream(kind: str, name: str) -> StreamId:
 def steering_stream(key: WorkspaceKey) -> StreamId:
     """Return the stream of the works and intents of a workspace."""
     return StreamId(f"steer-{key}")
+
+
+def steered_workspace(stream_id: StreamId) -> WorkspaceKey:
+    """Return the workspace whose works and intents `stream_id` has."""
+    return WorkspaceKey(stream_id.removeprefix("steer-"))
