@@ -39,7 +39,6 @@ COMMANDS: Mapping[str, LazyCommand] = MappingProxyType({
     "report": LazyCommand("adapters.cli.report:report", "Write what happened as one HTML page."),
     "approvals": LazyCommand("adapters.cli.approvals:approvals", "See what is held for approval, and decide."),
     "inbox": LazyCommand("adapters.cli.inbox:inbox", "Write instructions for agents, order them, stop a work."),
-    "inbox": LazyCommand("adapters.cli.inbox:inbox", "Write instructions for agents, order them, stop a work."),
     "undo": LazyCommand("adapters.cli.undo:undo", "Undo an applied operation."),
     "runner": LazyCommand("adapters.cli.runner:runner", "Run the commands of servers that ask for it over a socket."),
 })
