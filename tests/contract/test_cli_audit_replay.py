@@ -40,6 +40,16 @@ def test_a_moment_is_told_plainly_and_as_json(project: Project) -> None:
     assert told["position"] == 6
 
 
+def test_the_log_is_narrowed_to_a_time(project: Project) -> None:
+    whole = project.call("log").stdout.splitlines()
+    middle = whole[3].split("\t")[1]
+    since = project.call("log", "--since", middle).stdout.splitlines()
+    until = project.call("log", "--until", middle).stdout.splitlines()
+    assert until + since == whole
+    assert whole[3] in since
+    assert project.call("log", "--since", "yesterday").returncode == 2
+
+
 def test_every_aggregate_is_listed_one_a_line(project: Project) -> None:
     rows = [line.split("\t") for line in project.call("replay", "--all").stdout.splitlines()]
     told = [json.loads(line) for line in project.call("replay", "--all", "--json").stdout.splitlines()]

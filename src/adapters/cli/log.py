@@ -1,6 +1,7 @@
 """`log`: the timeline in pages, filtered, and followed while servers write."""
 
 import time
+from datetime import UTC, datetime
 
 import click
 
@@ -15,6 +16,17 @@ from replay.timeline import Page, Timeline, Wanted
 _FOLLOW_SECONDS = 0.25
 
 
+def _read_time(_context: click.Context, _parameter: click.Parameter, value: str | None) -> datetime | None:
+    """Return the time that a text names, UTC unless it says otherwise. Raises BadParameter."""
+    if value is None:
+        return None
+    try:
+        time_of = datetime.fromisoformat(value)
+    except ValueError as error:
+        raise click.BadParameter("write a time such as 2026-01-31T12:00:00Z") from error
+    return time_of if time_of.tzinfo is not None else time_of.replace(tzinfo=UTC)
+
+
 @click.command()
 @click.option("--after", type=click.IntRange(min=0), metavar="POSITION",
               help="Begin behind this position. Without it: the newest events.")
@@ -25,6 +37,8 @@ _FOLLOW_SECONDS = 0.25
 @click.option("--operation", metavar="ID", help="Only events of this id, or that name it.")
 @click.option("--kind", metavar="TOPIC", help="Only this topic or what begins with it, such as operation.finished.")
 @click.option("--session", metavar="ID", help="Only one server (inst-...), or clients whose name begins with this.")
+@click.option("--since", callback=_read_time, metavar="TIME", help="Only what was recorded at this time or later.")
+@click.option("--until", callback=_read_time, metavar="TIME", help="Only what was recorded before this time.")
 @click.option("--text", metavar="TEXT", help="Only events that hold this text.")
 @as_json
 @settings_of_log
@@ -38,6 +52,8 @@ def log(
     operation: str | None,
     kind: str | None,
     session: str | None,
+    since: datetime | None,
+    until: datetime | None,
     text: str | None,
     is_json: bool,
 ) -> None:
@@ -53,6 +69,8 @@ def log(
         topic=kind,
         instance=session if is_instance else None,
         client=None if is_instance else session,
+        since=since,
+        until=until,
         text=text,
     )
     with open_log(settings) as source:
