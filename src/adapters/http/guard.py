@@ -5,7 +5,8 @@ In this order, each by exact comparison:
 1. Host: the listener's own names and the configured ones; so a name that an attacker points at this machine is refused.
 2. Origin, where there is one: the server's own and the configured ones; `null` is nobody's.
 3. Bearer token, where one is configured, compared as bytes in constant time; it is never echoed and never logged.
-4. Body: read whole before the app sees any of it, up to a limit and within a time.
+4. Body: read whole before the app sees any of it, up to a limit and within a time; JSON that holds half a character
+   isn't text, and would end up in files.
 
 Whoever is refused leaves no trace: nothing behind the guard has seen the request.
 Source: contract B7.3; library facts on mcp 2.3.0 over HTTP.
@@ -13,17 +14,21 @@ Source: contract B7.3; library facts on mcp 2.3.0 over HTTP.
 
 import hmac
 import json
+import re
 from collections.abc import Iterable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
+from pydantic_core import from_json
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from codespace_es.vocabulary import limits
 
 _BODY_SECONDS_MAX = 60.0
 """How long a request's body may take to arrive."""
+
+_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 _DISCARDED_BYTES_MAX = 4 * limits.MESSAGE_BYTES_MAX
 _DISCARDED_SECONDS_MAX = 5.0
@@ -85,11 +90,8 @@ _WRONG_ORIGIN = _Refusal(
     403, "origin_not_allowed", "Pages of that Origin may not call; the operator lists others in http.allowed_origins."
 )
 _UNAUTHORIZED = _Refusal(401, "unauthorized", headers=((b"www-authenticate", b"Bearer"),))
+_NOT_TEXT = _Refusal(400, "not_text", r"The body holds a \u escape that is half of a surrogate pair: that isn't text.")
 _TOO_SLOW = _Refusal(408, "body_too_slow", f"The body has to arrive within {_BODY_SECONDS_MAX:.0f} seconds.")
-
-
-class _BodyTooLargeError(Exception):
-    """More bytes than are taken."""
 
 
 class _GoneError(Exception):
@@ -116,20 +118,24 @@ class Guard:
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         refusal = self._refusal(scope)
-        if refusal is None:
-            try:
-                with anyio.fail_after(_BODY_SECONDS_MAX):
-                    body = await self._read_body(scope, receive)
-            except _BodyTooLargeError:
-                refusal = self._too_large()
-            except TimeoutError:
-                refusal = _TOO_SLOW
-            except _GoneError:
-                return
+        if refusal is not None:
+            await _discard_body(scope, receive)
+            await _refuse(refusal, scope, send)
+            return
+        try:
+            with anyio.fail_after(_BODY_SECONDS_MAX):
+                body = await self._read_body(scope, receive)
+        except TimeoutError:
+            await _refuse(_TOO_SLOW, scope, send)
+        except _GoneError:
+            return
+        else:
+            if body is None:
+                await _refuse(self._too_large(), scope, send)
+            elif _holds_half_a_character(body):
+                await _refuse(_NOT_TEXT, scope, send)
             else:
                 await self._app(scope, _Replay(body, receive), send)
-                return
-        await _refuse(refusal, scope, receive, send)
 
     def _refusal(self, scope: Scope) -> _Refusal | None:
         """Return why a request is refused by its headers, None if it isn't."""
@@ -145,7 +151,8 @@ class Guard:
             return self._too_large()
         return None
 
-    async def _read_body(self, scope: Scope, receive: Receive) -> bytes:
+    async def _read_body(self, scope: Scope, receive: Receive) -> bytes | None:
+        """Return the body; None if it is too large, and what is left of it has been thrown away."""
         if scope["method"] in ("GET", "HEAD") and not (_has(scope, b"content-length") or _is_chunked(scope)):
             return b""  # what comes next may be long in coming: the end of the connection
         body = bytearray()
@@ -154,9 +161,12 @@ class Guard:
             if message["type"] != "http.request":
                 raise _GoneError
             body += message.get("body", b"")
+            is_whole = not message.get("more_body", False)
             if len(body) > self._admittance.body_bytes_max:
-                raise _BodyTooLargeError
-            if not message.get("more_body", False):
+                if not is_whole:
+                    await _discard(receive)
+                return None
+            if is_whole:
                 return bytes(body)
 
     def _too_large(self) -> _Refusal:
@@ -180,9 +190,7 @@ class _Replay:
         return {"type": "http.request", "body": body, "more_body": False}
 
 
-async def _refuse(refusal: _Refusal, scope: Scope, receive: Receive, send: Send) -> None:
-    if not _has(scope, b"expect"):
-        await _discard(receive)
+async def _refuse(refusal: _Refusal, scope: Scope, send: Send) -> None:
     body = refusal.body()
     headers = [
         (b"content-type", b"application/json"),
@@ -194,6 +202,12 @@ async def _refuse(refusal: _Refusal, scope: Scope, receive: Receive, send: Send)
     await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
 
+async def _discard_body(scope: Scope, receive: Receive) -> None:
+    """Read a body that was never asked for; a client that asks first whether to send one is told by the answer."""
+    if not _has(scope, b"expect"):
+        await _discard(receive)
+
+
 async def _discard(receive: Receive) -> None:
     """Read what is still being sent, and keep none of it."""
     left_bytes = _DISCARDED_BYTES_MAX
@@ -203,6 +217,17 @@ async def _discard(receive: Receive) -> None:
             left_bytes -= len(message.get("body", b""))
             if message["type"] != "http.request" or not message.get("more_body", False):
                 return
+
+
+def _holds_half_a_character(body: bytes) -> bool:
+    """Return whether `body` is JSON but for an escape of half a surrogate pair; other faults are left to the app."""
+    if not _SURROGATE_ESCAPE.search(body):
+        return False
+    try:
+        from_json(body)
+    except ValueError as error:
+        return "hex escape" in str(error)
+    return False
 
 
 def _values(scope: MutableMapping[str, Any], name: bytes) -> list[bytes]:
