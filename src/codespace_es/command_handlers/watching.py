@@ -23,7 +23,7 @@ from codespace_es.folding import append_decided, fold
 from codespace_es.ports.fault_points import FaultPoint
 from codespace_es.ports.live_processes import Living
 from codespace_es.ports.locks import Held
-from codespace_es.ports.log import NewBody
+from codespace_es.ports.log import Append, NewBody, VersionConflictError
 from codespace_es.ports.runner import LiveProcess, Orphan, ProcessEnd, RunnerLostError
 from codespace_es.ports.world import World
 from codespace_es.projections.process_status import termination_of
@@ -151,13 +151,18 @@ async def request_end(
 
 async def record_exit(world: World, process_id: ProcessId, end: ProcessEnd | None, caller: Caller) -> None:
     """Append the exit, once; `end` None: nothing is known of it, and its output is lost."""
-    state = (await fold(world.log, PROCESS, process_id)).state
-    if not isinstance(state, Running):
-        return
-    exited = _unknown_exit() if end is None else _exit(end, state.end_requested)
     kept = (end.tail, end.head) if end else ()
     bodies = tuple(NewBody(StreamId(process_id), "output", content) for content in kept if content)
-    await append_decided(world.log, PROCESS, process_id, RecordExit(exited), caller, bodies=bodies)
+    while True:
+        folded = await fold(world.log, PROCESS, process_id)
+        if not isinstance(folded.state, Running):
+            return
+        exited = _unknown_exit() if end is None else _exit(end, folded.state.end_requested)
+        try:
+            await world.log.append(Append(folded.decide(RecordExit(exited)), bodies), caller)
+        except VersionConflictError:
+            continue
+        return
 
 
 def _unknown_exit() -> ProcessExited:
