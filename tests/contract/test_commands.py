@@ -14,9 +14,10 @@ from codespace_es.command_handlers.executing import ExecCommand, ExecResult
 from codespace_es.command_handlers.observing import AskProcess, ReadProcess
 from codespace_es.command_handlers.patching import ApplyPatch
 from codespace_es.command_handlers.reading import FindFiles, ReadFile
+from codespace_es.command_handlers.reporting import ReportOperation
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from support.commands import SECONDS_MAX, Commands, lines_of
-from support.process_runner import processes_with
+from support.process_runner import children_of, processes_with
 from support.server import Server
 
 pytestmark = pytest.mark.anyio
@@ -348,3 +349,101 @@ async def test_as_many_live_as_may_and_the_next_one_leaves_nothing(tmp_path: Pat
             await commands.ended(outcomes[0])
             assert await commands.start("sleep", "300", workspace_id="other")
     assert os.path.exists(root / "new.txt")
+
+
+async def test_requests_are_served_in_order_and_those_behind_a_live_command_are_refused(
+    commands: Commands, root: Path
+) -> None:
+    """T-U06, T-U10."""
+    world = commands.server.world
+    key = world.workspaces["ws"].key
+    held = await world.leases.acquire(key, refuse=_refuse_nothing, on_wait=_say_nothing)
+    answers: list[tuple[str, str]] = []
+
+    async def patch(name: str) -> None:
+        text = PATCH.replace("new.txt", f"{name}.txt")
+        try:
+            await commands.server.handle(ApplyPatch(workspace_id="ws", patch=text))
+            answers.append((name, "applied"))
+        except CodespaceError as refusal:
+            answers.append((name, refusal.code))
+
+    async def run() -> None:
+        answers.append(("command", (await commands.exec("sleep", "300")).dispatch_status))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(patch, "first")
+        await anyio.sleep(0.05)
+        async with anyio.create_task_group() as dropped:
+            dropped.start_soon(patch, "dropped")
+            await anyio.sleep(0.05)
+            dropped.cancel_scope.cancel()
+        tasks.start_soon(run)
+        await anyio.sleep(0.05)
+        tasks.start_soon(patch, "behind")
+        await anyio.sleep(0.05)
+        held.release()
+    assert answers == [("first", "applied"), ("command", "confirmed"), ("behind", "WORKSPACE_BUSY")]
+    assert sorted(each.name for each in root.iterdir()) == ["first.txt", "n.txt"]
+
+
+async def test_a_start_that_fails_lets_the_next_one_go(commands: Commands) -> None:
+    """T-U07, T-U10."""
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(commands.refused, ExecCommand(workspace_id="ws", command=["no-such-prog"]))
+        tasks.start_soon(commands.server.handle, ApplyPatch(workspace_id="ws", patch=PATCH))
+
+
+async def test_the_queue_has_an_end(commands: Commands) -> None:
+    """T-U10: 64 wait, for commands and patches together; the next one is refused, and a place left is taken again."""
+    world = commands.server.world
+    held = await world.leases.acquire(world.workspaces["ws"].key, refuse=_refuse_nothing, on_wait=_say_nothing)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(64):
+            tasks.start_soon(commands.server.handle, ExecCommand(workspace_id="ws", command=["sleep", "300"]))
+        await anyio.sleep(0.2)
+        refusal = await commands.refused(ExecCommand(workspace_id="ws", command=["true"]))
+        assert refusal.code == ErrorCode.RESOURCE_QUEUE_FULL
+        tasks.cancel_scope.cancel()
+    held.release()
+    assert (await commands.run("true"))[0].exit_code == 0
+    assert not await world.log.open_items(kind="process")
+
+
+async def _refuse_nothing() -> None:
+    return None
+
+
+async def _say_nothing(_seconds: float) -> None:
+    return None
+
+
+async def test_a_key_of_a_command_asked_for_as_an_operation_names_the_command(commands: Commands) -> None:
+    """Decision 15."""
+    started = await commands.exec("true", operation_key="k")
+    refusal = await commands.refused(ReportOperation(operation_key="k"))
+    assert refusal.code == ErrorCode.OPERATION_NOT_FOUND
+    assert started.process_id in refusal.message
+
+
+@pytest.mark.soak
+async def test_a_thousand_commands_leave_nothing_behind(tmp_path: Path, root: Path) -> None:
+    """No descriptor, no child, no zombie, no terminal, and no memory that grows with them."""
+
+    def resources() -> tuple[int, int]:
+        return len(os.listdir("/proc/self/fd")), len([child for child in children_of(os.getpid()) if child[1] == "Z"])
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+    async with Server(tmp_path, {"ws": root}) as server:
+        commands = Commands(server)
+        before, size = (0, 0), 0
+        for number in range(1_000):
+            report, output = await commands.run("echo", str(number), tty=number % 2 == 0)
+            assert (report.exit_code, output.strip()) == (0, str(number))
+            if number == 100:
+                before, size = resources(), resident()
+        assert resources() == before
+        assert resident() - size < 32 * 1024 * 1024
