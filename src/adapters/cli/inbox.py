@@ -66,15 +66,14 @@ def works(settings: Settings, *, workspace: str | None, is_json: bool) -> None:
             if workspace is None or each.workspace_id == workspace
         ]
     if is_json:
-        print_json(listed)
+        print_json([each.to_wire() for each in listed])
         return
     if not listed and is_terminal():
         click.echo("No work was opened yet: an agent does that, by work_open.")
         return
     _print_table(
         ("id", "", "workspace", "queue", "title"),
-        [(each["work_id"], each["state"], each["workspace_id"], each["queue_revision"], each.get("title", ""))
-         for each in listed],
+        [(each.work_id, each.state, each.workspace_id, each.queue_revision, each.title or "") for each in listed],
     )
 
 

@@ -5,10 +5,12 @@ is kept, so that progress arrives. Both protocol eras are served: the 2025 revis
 `server/discover`. Source: decision 39.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.routing import Route
 
 from adapters.http.guard import Admittance, Guard
 from adapters.http.open_requests import OpenRequests
@@ -19,12 +21,15 @@ _CHECKED_BY_THE_GUARD = TransportSecuritySettings(enable_dns_rebinding_protectio
 """The SDK's own check of Host and Origin is a prefix test, and covers its own route alone."""
 
 
-def build_app(server: Server[Any], admittance: Admittance, *, is_stateless: bool = True) -> OpenRequests:
+def build_app(
+    server: Server[Any], admittance: Admittance, *, inbox: Sequence[Route] = (), is_stateless: bool = True
+) -> OpenRequests:
     """Return the app; it knows which requests are open in it, and can end them.
 
     Args:
         server: Answers every MCP request.
         admittance: Who is let in.
+        inbox: People's side of steering, beside `/mcp`.
         is_stateless: False is for the conformance suite alone, which tests sessions.
     """
     served = server.streamable_http_app(
@@ -32,5 +37,6 @@ def build_app(server: Server[Any], admittance: Admittance, *, is_stateless: bool
         stateless_http=is_stateless,
         max_request_body_size=admittance.body_bytes_max,
         transport_security=_CHECKED_BY_THE_GUARD,
+        custom_starlette_routes=list(inbox),
     )
     return OpenRequests(Guard(served, admittance))

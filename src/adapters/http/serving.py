@@ -20,6 +20,7 @@ from mcp.server.lowlevel import Server
 
 from adapters.http.app import MCP_PATH, build_app
 from adapters.http.guard import Admittance
+from adapters.http.inbox import inbox_routes
 from adapters.http.listening import Listener
 from adapters.http.open_requests import OpenRequests
 from adapters.settings.http import HttpSettings
@@ -48,9 +49,15 @@ class _SignalsLeftAlone(uvicorn.Server):
 
 
 async def serve_http(
-    server: Server[Any], codespace: Codespace, life: InstanceLife, listener: Listener, settings: HttpSettings
+    server: Server[Any],
+    codespace: Codespace,
+    life: InstanceLife,
+    listener: Listener,
+    settings: HttpSettings,
+    *,
+    is_stateless: bool = True,
 ) -> None:
-    """Serve until a signal comes; effects that have begun are waited for."""
+    """Serve until a signal comes; effects that have begun are waited for. See `build_app` for `is_stateless`."""
     admittance = Admittance.to_listener(
         listener.host,
         listener.port,
@@ -58,7 +65,7 @@ async def serve_http(
         allowed_hosts=settings.allowed_hosts,
         allowed_origins=settings.allowed_origins,
     )
-    app = build_app(server, admittance)
+    app = build_app(server, admittance, inbox=inbox_routes(codespace), is_stateless=is_stateless)
     serving = _SignalsLeftAlone(_configuration(app))
     tasks: TaskGroup
     with anyio.open_signal_receiver(*_ENDING_SIGNALS) as signals:

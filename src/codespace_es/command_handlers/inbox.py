@@ -47,28 +47,49 @@ class ListWorks(Command):
     workspace_id: str | None = Field(default=None, description="Only of this workspace.")
 
 
+class WorkDescription(Answer):
+    """A work as people see it."""
+
+    work_id: str = Field(description="The work.")
+    workspace_id: str = Field(description="Where.")
+    title: str | None = Field(default=None, description="What it is about.")
+    state: str = Field(description="active, closing or closed.")
+    queue_revision: int = Field(description="Rises with every change of its queue.")
+
+
 class WorkList(Answer):
     """Works, newest first."""
 
-    works: tuple[dict[str, Any], ...] = Field(description="work_id, workspace_id, title, state, queue_revision.")
+    works: tuple[WorkDescription, ...] = Field(description="Each as people see it.")
 
 
 async def list_works(world: World, command: ListWorks, _caller: Caller) -> WorkList:
     """Return the works, newest first within each workspace."""
-    works: list[dict[str, Any]] = []
+    works: list[WorkDescription] = []
     async for steered in all_steering(world):
         works += [project_work(each) for each in reversed(list(steered.state.works.values()))]
     wanted = command.workspace_id
-    return WorkList(works=tuple(each for each in works if wanted is None or each["workspace_id"] == wanted))
+    return WorkList(works=tuple(each for each in works if wanted is None or each.workspace_id == wanted))
 
 
-def project_work(work: Work) -> dict[str, Any]:
-    """Return a work as people see it; what it hasn't is left out."""
-    shown = {
-        "work_id": work.work_id, "workspace_id": work.workspace_id, "title": work.title, "state": work.phase,
-        "queue_revision": work.queue_revision,
-    }
-    return {key: value for key, value in shown.items() if value is not None}
+class LookAtWork(Command):
+    """Ask for one work."""
+
+    work_id: str = Field(description="A work.")
+
+
+async def look_at_work(world: World, command: LookAtWork, _caller: Caller) -> WorkDescription:
+    """Return the work. Raises WORK_NOT_FOUND."""
+    steered = await steering_of_work(world, command.work_id)
+    return project_work(steered.state.works[WorkId(command.work_id)])
+
+
+def project_work(work: Work) -> WorkDescription:
+    """Return a work as people see it."""
+    return WorkDescription(
+        work_id=work.work_id, workspace_id=work.workspace_id, title=work.title, state=work.phase,
+        queue_revision=work.queue_revision,
+    )
 
 
 class ListIntents(Command):
@@ -215,6 +236,10 @@ class StopAnswer(Answer):
     killed: int = Field(description="Processes that are being ended.")
     elsewhere: int = Field(description="Processes that other servers run in the workspace: only they can end those.")
     intent: IntentAnswer = Field(description="The notice.")
+
+    def to_wire(self) -> dict[str, Any]:
+        """Return the JSON object, in which the notice is as it is elsewhere."""
+        return {**super().to_wire(), "intent": self.intent.to_wire()}
 
 
 async def stop_work(world: World, command: StopWorkCommand, caller: Caller) -> StopAnswer:
