@@ -73,7 +73,7 @@ def _event_line(row: RawRow) -> bytes:
     parts = state.split(b"\n") if isinstance(state, bytes) else []
     if len(parts) == 2 and all(_is_object(part) for part in parts):
         return _line(head)[:-2] + b',"envelope":' + parts[0] + b',"event":' + parts[1] + b"}\n"
-    return _line({**head, "state": _base64(state)})
+    return _line({**head, "state": _encoded(state)})
 
 
 def _cloud_event(store_id: str, row: RawRow) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def _cloud_event(store_id: str, row: RawRow) -> dict[str, Any]:
     }
     parts = state.split(b"\n") if isinstance(state, bytes) else []
     if len(parts) != 2 or not all(_is_object(part) for part in parts):
-        return {**told, "datacontenttype": "application/octet-stream", "data_base64": _base64(state)}
+        return {**told, "datacontenttype": "application/octet-stream", "data_base64": _encoded(state)}
     envelope = json.loads(parts[0])
     return {
         **told,
@@ -138,5 +138,5 @@ def _hex(value: object) -> str | None:
     return value.hex() if isinstance(value, bytes) else None
 
 
-def _base64(value: object) -> str:
+def _encoded(value: object) -> str:
     return base64.b64encode(value if isinstance(value, bytes) else str(value).encode()).decode()

@@ -50,7 +50,7 @@ def audit(directory: Path) -> None:
     assert set(os.listdir(directory.parent)) == {directory.name}
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=30))
 def test_any_bytes_of_the_file(written_life, tmp_path_factory, changes):
     directory = tmp_path_factory.mktemp("bytes") / "log"
@@ -62,7 +62,7 @@ def test_any_bytes_of_the_file(written_life, tmp_path_factory, changes):
     audit(directory)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(1, 30), st.floats(0, 1, exclude_max=True), REPLACEMENTS)
 def test_any_value_of_any_event_however_well_it_is_hidden(written_life, tmp_path_factory, position, place, replacement):
     directory = tmp_path_factory.mktemp("values") / "log"

@@ -73,10 +73,10 @@ async def test_a_log_is_verified_while_a_server_writes_it(tmp_path):
         with anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(write)
-                while len(reports) < 5:
+                while len(reports) < 5 or reports[-1].events == reports[0].events:
                     reports.append(await anyio.to_thread.run_sync(read, path))
                 is_read.set()
-        assert [report.findings for report in reports] == [()] * 5
+        assert {report.findings for report in reports} == {()}
         assert reports[-1].events > reports[0].events
 
 

@@ -144,11 +144,13 @@ def test_contents_stored_in_any_order_are_found(life):
     whole = read(life.path)
     with Tamperer(life.path) as tamperer:
         rows = tamperer.execute("SELECT stream_id, digest, kind, size_bytes, stored_at_ms, content FROM bodies")
+        tamperer.execute("BEGIN")
         tamperer.execute("DELETE FROM bodies")
         for number in range(3_000):
             tamperer.execute("INSERT INTO bodies VALUES ('op-never', ?, 'image', 1, 1, X'00')", b"%032d" % number)
         for row in reversed(rows):
             tamperer.execute("INSERT INTO bodies VALUES (?, ?, ?, ?, ?, ?)", *row)
+        tamperer.execute("COMMIT")
     report = read(life.path)
     assert (report.findings, report.bodies, report.body_bytes) == ((), whole.bodies, whole.body_bytes)
 
