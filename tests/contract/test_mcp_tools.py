@@ -14,7 +14,8 @@ from support.stdio_client import ERAS, SECONDS_MAX, Era, ask, connected, product
 
 pytestmark = pytest.mark.anyio
 
-TOOLS = ["workspace_info", "read", "find", "apply_patch", "operation_status", "search", "operation_revert"]
+GOLDEN = Path(__file__).parents[1] / "architecture" / "golden" / "tool_schemas.json"
+TOOLS = [tool["name"] for tool in json.loads(GOLDEN.read_text(encoding="utf-8"))]
 
 
 @pytest.fixture(scope="module")
@@ -76,11 +77,11 @@ async def test_instructions_speak_of_what_a_model_has_to_know(client: Client) ->
     for topic in (
         "offset", "limit", "next_offset", "content_lossy", "incomplete", "listing_version", "OUTPUT_LIMIT",
         "WORKSPACE_BUSY", "RESOURCE_QUEUE_FULL", "unknown", "operation_status", "operation_key", "expected_versions",
-        "check_only", "operation_revert",
+        "check_only", "operation_revert", "exec_command", "process_id", "read_process", "process_status",
+        "dispatch_status", "EOF isn't success", "output_lost", "signaled", "24x80", "process_resize", "PROCESS_NOT_TTY",
+        "PROCESS_NOT_RUNNING", "tty_size", "sandbox_level", "APPROVAL_REQUIRED",
     ):
         assert topic in (client.instructions or ""), topic
-    for missing in ("exec_command", "approval", "steer", "resolve"):
-        assert missing not in (client.instructions or "")
 
 
 async def test_a_workspace_tells_what_it_allows_and_nothing_unlocks_it(client: Client, root: Path) -> None:
@@ -376,7 +377,8 @@ async def test_resources_tell_of_workspaces_operations_and_the_timeline(client: 
             with pytest.raises(MCPError) as caught:
                 await client.read_resource(unknown)
             assert caught.value.error.code == (-32002 if era == "2025-11-25" else -32602)
-    assert listed == ["codespace://workspaces", "codespace://timeline"]
+    assert set(listed) >= {"codespace://workspaces", "codespace://approvals", "codespace://processes",
+                           "codespace://timeline"}
     assert forms == ["codespace://operations/{id}", "codespace://timeline{?after}"]
     assert [each["workspace_id"] for each in workspaces["workspaces"]] == ["demo", "look"]
     assert operation["status"] == "applied"
