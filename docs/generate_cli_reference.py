@@ -27,12 +27,12 @@ _INTRODUCTION = """\
 this page.
 
 In a terminal the output has colours and columns. Piped, it is plain: one thing a line, cells separated by tabs. With
-`--json` it is JSON: one object a line for `log`, one value for the others. Messages go to stderr.
+`--json` it is JSON: one object a line for `log` and `replay --all`, one value for the others. Messages go to stderr.
 
 | exit code | meaning |
 | --- | --- |
 | 0 | done |
-| 1 | refused or failed; `verify` found damage, `doctor` found something bad, `demo` didn't go as told |
+| 1 | refused or failed; `verify` found damage, `compare` a difference, `doctor` found something bad, `demo` didn't go as told |
 | 2 | wrong usage; it can't start, or the log can't be opened |
 
 An option wins over its environment variable, that over the configuration file, that over the default; see

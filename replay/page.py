@@ -12,6 +12,7 @@ _LOOKS = {
     "applied": "good", "checked": "link", "rejected": "odd", "failed_rolled_back": "bad", "failed_partial": "bad",
     "unknown": "bad", "granted": "good", "consumed": "good", "denied": "bad", "expired": "odd", "pending": "odd",
 }
+_COMMAND_CHIPS = {True: ("done", "good"), False: ("no success", "bad"), None: ("runs", "odd")}
 _FILES_OPEN_MAX = 10
 """So many files are shown with their diffs open."""
 
@@ -70,7 +71,7 @@ def _cards(told: Gathered) -> str:
     ended = Counter(each.report.status for each in told.operations)
     failed = sum(ended[status] for status in ("failed_rolled_back", "failed_partial", "unknown"))
     undone = sum(each.report.reverted_by is not None for each in told.operations)
-    lost = sum(not each.is_success for each in told.commands)
+    lost = sum(each.is_success is False for each in told.commands)
     cards = [
         (len(told.files), "files changed", ""),
         (ended["applied"], "patches applied", "good"),
@@ -157,7 +158,7 @@ def _commands(told: Gathered) -> Iterator[str]:
 def _command(each: ToldCommand) -> Iterator[str]:
     yield (
         f'<details id="{shown(each.process_id)}"><summary>'
-        f'{chip("done" if each.is_success else "no success", "good" if each.is_success else "bad")}'
+        f"{chip(*_COMMAND_CHIPS[each.is_success])}"
         f'<span class="grow mono">{shown(each.command_line)}</span>'
         f'<span class="quiet">{moment(each.began.recorded_at)}</span></summary><div>'
     )

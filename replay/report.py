@@ -58,7 +58,8 @@ class ToldCommand:
     began: TimelineEntry
     command_line: str
     ending: str
-    is_success: bool
+    is_success: bool | None
+    """None while it runs."""
     confinement: str
     output: str | None
 
@@ -190,7 +191,7 @@ def _command(source: LogSource, stream: Sequence[RecordedEvent], entry: Timeline
     stream_id = stream[0].stream_id
     request = state.refused.request if isinstance(state, NotStarted) else None
     output: str | None = None
-    is_success = False
+    is_success: bool | None = False
     ending = "hasn't ended"
     if isinstance(state, Exited):
         ended = state.exited
@@ -205,6 +206,7 @@ def _command(source: LogSource, stream: Sequence[RecordedEvent], entry: Timeline
         output = "".join(_texts(source, stream_id, (ended.output_head, ended.output_tail))) or None
     elif isinstance(state, RunningProcess):
         request = state.spawned.request
+        is_success = None
     elif isinstance(state, NotStarted):
         ending = f"not started: {state.refused.fault.message}"
     assert request is not None, "a process begins with its request"
