@@ -106,7 +106,7 @@ def load_settings(
         max_processes=_whole_number(environment, "CODESPACE_MAX_PROCESSES", 1) or written.max_processes,
         runner_socket=_runner_socket(environment),
         command_path=environment.get("PATH") or DEFAULT_COMMAND_PATH,
-        private_paths=tuple(str(path) for path in (data_directory, lock_directory) if log_path is not None),
+        private_paths=tuple(str(path) for path in (data_directory, lock_directory, configuration_path) if path),
         http=resolve_http(written.http, tables, environment),
     )
 

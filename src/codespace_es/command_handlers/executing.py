@@ -325,9 +325,9 @@ class _Attempt:
         return min(asked_ms, operator_ms) if operator_ms else asked_ms
 
     def _environment(self) -> dict[str, str]:
+        """Return all that the command gets, but for `HOME`, which the runner gives: private where it confines."""
         terminal = {"TERM": "xterm"} if self.command.tty else {}
-        home = {"HOME": self.workspace.root}
-        return {**home, **self.world.child_environment, **terminal, **self.workspace.env}
+        return {**self.world.child_environment, **terminal, **self.workspace.env}
 
     def _request(self, process_id: ProcessId) -> CommandRequest:
         return CommandRequest(

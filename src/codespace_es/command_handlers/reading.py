@@ -59,6 +59,8 @@ async def _sandbox(world: World, workspace: Workspace) -> SandboxReport | None:
     """Return what commands in `workspace` are confined by; None if that can't be found out, or none may run."""
     if not policy.allows(workspace, "exec"):
         return None
+    if workspace.sandbox == "off":
+        return SandboxReport(1, "none", is_network_enforced=False, gaps=("the operator has turned the sandbox off",))
     try:
         return await world.runner.sandbox()
     except RunnerLostError:
