@@ -160,7 +160,7 @@ def _log(settings: Settings) -> Iterator[Check]:
 
 def _open_items(settings: Settings, source: LogReader) -> Iterator[Check]:
     """Yield a check for each thing that is open, and why it is."""
-    items = source.open_items()
+    items = [item for item in source.open_items() if item.kind != "steering"]  # works belong to no server
     waiting = [item for item in items if item.kind != "instance"]
     for item in items:
         if _lives(item):

@@ -251,7 +251,8 @@ def _ask(settings: Settings, command: Command) -> Answer:
 
 
 def _text(argument: str) -> str:
-    return sys.stdin.read() if argument == "-" else argument
+    """Return what is to be written; of what is read the last line's end is no part."""
+    return sys.stdin.read().removesuffix("\n") if argument == "-" else argument
 
 
 def _print_intent(answer: Answer, *, is_json: bool) -> None:

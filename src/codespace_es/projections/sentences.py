@@ -193,7 +193,7 @@ def _work_closed(event: WorkClosed) -> str:
 
 
 def _stop_requested(event: StopRequested) -> str:
-    return f"{event.work_id} was stopped; {_count(len(event.process_ids), 'process')} had to end."
+    return f"{event.work_id} was stopped; {_count(len(event.process_ids), 'command')} had to end."
 
 
 def _intent_drafted(event: IntentDrafted) -> str:
