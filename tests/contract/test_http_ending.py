@@ -9,6 +9,8 @@ from pathlib import Path
 import anyio
 import pytest
 
+from adapters.http.listening import listen
+from adapters.settings.http import HttpSettings
 from support.http_client import HttpServer, call_message, http_product, serving
 from support.scripted_http_door import COMMAND
 from support.stdio_client import SECONDS_MAX, ask, connected, environment, product
@@ -130,6 +132,13 @@ async def test_a_port_in_use_is_said_in_one_line_and_nothing_has_begun(tmp_path:
     assert done.returncode == 2
     assert done.stderr.decode() == f"codespace-es: The server can't listen on {address}: Address already in use.\n"
     assert not (tmp_path / "data").exists()
+
+
+def test_answers_are_sent_without_delay() -> None:
+    """The event loop asks for that on sockets that name their protocol; else every answer waits 40 ms for the client."""
+    with listen(HttpSettings(port=0)) as listener:
+        assert listener.socket.proto == socket.IPPROTO_TCP
+        assert listener.url == f"http://127.0.0.1:{listener.port}"
 
 
 async def test_beyond_this_machine_it_listens_with_a_token_alone(tmp_path: Path, root: Path) -> None:

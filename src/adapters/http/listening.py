@@ -37,7 +37,8 @@ def listen(settings: HttpSettings) -> Iterator[Listener]:
             f"Listening on {settings.host} lets other machines in, and no token is set: set CODESPACE_HTTP_TOKEN or "
             "http.token, or listen on 127.0.0.1."
         )
-    with socket.socket(family, socket.SOCK_STREAM) as bound:
+    # The protocol is named, since the event loop sends answers without delay only on sockets that name it.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as bound:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
