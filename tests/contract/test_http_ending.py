@@ -135,7 +135,7 @@ async def test_a_port_in_use_is_said_in_one_line_and_nothing_has_begun(tmp_path:
 
 
 def test_answers_are_sent_without_delay() -> None:
-    """The event loop asks for that on sockets that name their protocol; else every answer waits 40 ms for the client."""
+    """The event loop sees to it on sockets that name their protocol; else an answer waits 40 ms for its client."""
     with listen(HttpSettings(port=0)) as listener:
         assert listener.socket.proto == socket.IPPROTO_TCP
         assert listener.url == f"http://127.0.0.1:{listener.port}"

@@ -36,6 +36,8 @@ def build_server(codespace: Codespace, life: InstanceLife) -> Server[Any]:
         on_list_resources=resources.list_resources,
         on_list_resource_templates=resources.list_templates,
         on_read_resource=resources.read,
+        # Over HTTP the SDK asks for the schema of each call, and makes a whole list of the tools where this is missing.
+        get_tool_input_schema={tool.name: tool.input_schema for tool in listed.tools}.get,
     )
     server.middleware[:] = [pass_on_unusable_arguments]  # in place of the SDK's OpenTelemetry spans
     return server
