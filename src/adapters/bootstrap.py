@@ -42,6 +42,7 @@ from codespace_es.command_handlers.instance_life import InstanceLife, living, qu
 from codespace_es.command_handlers.settling import settle_at_start
 from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.open_index import open_change
+from codespace_es.ports.clock_and_ids import Clock
 from codespace_es.ports.effects import EffectRunner
 from codespace_es.ports.fault_points import FaultHook, no_faults
 from codespace_es.ports.live_processes import LiveProcesses
@@ -58,6 +59,8 @@ Transport = Literal["stdio", "http", "cli"]
 
 CHILD_DEFAULTS = {"LANG": "C.UTF-8", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 """What keeps programs from waiting for somebody at a terminal. Source: contract A5."""
+
+_CLOCK = SystemClock()
 
 _SETTLING_SECONDS_MAX = 60.0
 """How long the settling at start waits for busy workspaces; whoever has their leases settles them."""
@@ -79,9 +82,9 @@ def software() -> str:
 
 @asynccontextmanager
 async def open_codespace(
-    settings: Settings, *, transport: Transport, faults: FaultHook = no_faults
+    settings: Settings, *, transport: Transport, faults: FaultHook = no_faults, clock: Clock = _CLOCK
 ) -> AsyncIterator[OpenCodespace]:
-    """Bring a codespace to life and keep it until the context is left.
+    """Bring a codespace to life and keep it until the context is left. Faults and clock are a test's to give.
 
     The body is cancelled when the log can't be written any more: nothing can be acknowledged then.
 
@@ -102,11 +105,11 @@ async def open_codespace(
 
             instance_id = InstanceId(f"inst-{RandomIds().uuid()}")
             async with (
-                _log(settings, instance_id, faults, end) as log,
+                _log(settings, instance_id, faults, clock, end) as log,
                 _own_lock(instance_id) as lock,
                 _runner(settings, lock) as runner,
                 open_effects() as effects,
-                _alive(settings, transport, _Made(instance_id, log, runner, effects, faults)) as opened,
+                _alive(settings, transport, _Made(instance_id, log, runner, effects, faults, clock)) as opened,
             ):
                 is_alive = True
                 yield opened
@@ -119,14 +122,14 @@ async def open_codespace(
 
 
 def _log(
-    settings: Settings, instance_id: InstanceId, faults: FaultHook, on_failure: Callable[[str], None]
+    settings: Settings, instance_id: InstanceId, faults: FaultHook, clock: Clock, on_failure: Callable[[str], None]
 ) -> SqliteEventLog:
     return SqliteEventLog(
         settings.log_path,
         catalogue=CATALOGUE,
         open_rule=open_change,
         instance_id=instance_id,
-        clock=SystemClock(),
+        clock=clock,
         ids=RandomIds(),
         faults=faults,
         on_failure=on_failure,
@@ -159,6 +162,7 @@ class _Made:
     runner: Runner
     effects: EffectRunner
     faults: FaultHook
+    clock: Clock
 
 
 def _world(settings: Settings, made: _Made) -> World:
@@ -180,7 +184,7 @@ def _world(settings: Settings, made: _Made) -> World:
         live=LiveProcesses(),
         under_way=UnderWay(),
         effects=made.effects,
-        clock=SystemClock(),
+        clock=made.clock,
         ids=RandomIds(),
         faults=made.faults,
     )

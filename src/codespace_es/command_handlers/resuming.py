@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from anyio import move_on_after
+from anyio import move_on_after, sleep
 from pydantic import Field, ValidationError
 
 from codespace_es import policy
@@ -38,6 +38,7 @@ from codespace_es.folding import append_decided, fold
 from codespace_es.ports.log import Append, VersionConflictError
 from codespace_es.ports.world import World
 from codespace_es.projections.approval_status import granted_by
+from codespace_es.vocabulary import limits
 from codespace_es.vocabulary.answer import Answer, Command
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller, Fault
@@ -46,6 +47,7 @@ from codespace_es.vocabulary.identifiers import ApprovalId, StreamId
 from codespace_es.vocabulary.patch_result import PatchResult
 
 _PATIENCE_SECONDS = 2.0
+_OTHER_RECOVERER_SECONDS = 0.5
 _EFFECT_NAMES = {"op": "operation_id", "proc": "process_id"}
 _PARKING_CODES = (ErrorCode.WORKSPACE_BUSY, ErrorCode.RESOURCE_QUEUE_FULL)
 
@@ -229,13 +231,28 @@ def _conflict(approval_id: ApprovalId, reason: str) -> CodespaceError:
 
 
 async def _settle_left_behind(world: World, approval_id: ApprovalId, caller: Caller) -> None:
-    """Close what an earlier resume left: by its operation where it has one, else by parking the hold."""
+    """Close what an earlier resume left: by its operation where it has one, else by parking the hold.
+
+    Somebody else may be doing just that, and holds the dead one's lock meanwhile: look again for a moment.
+    """
+    with move_on_after(_OTHER_RECOVERER_SECONDS):
+        while True:
+            if await _is_settled(world, approval_id, caller):
+                return
+            await sleep(limits.LEASE_POLL_MS_MAX / 1000)
+
+
+async def _is_settled(world: World, approval_id: ApprovalId, caller: Caller) -> bool:
+    """Settle the hold if it was left; return False if its resume is in somebody else's hands."""
     await park_if_left(world, approval_id, caller)
     recorded = await world.log.read_stream(StreamId(approval_id))
     state = APPROVAL.fold_recorded(recorded)
-    if not isinstance(state, Resuming) or not is_left(world, approval_id, recorded[-1].envelope.instance_id):
-        return
+    if not isinstance(state, Queued | Resuming) or approval_id in world.under_way:
+        return True
     workspace = find_workspace(world, state.created.workspace_key)
-    if workspace is not None:
-        with move_on_after(_PATIENCE_SECONDS):
-            await settle_when_free(world, workspace, caller)
+    is_closable = isinstance(state, Resuming) and is_left(world, approval_id, recorded[-1].envelope.instance_id)
+    if not is_closable or workspace is None:
+        return False
+    with move_on_after(_PATIENCE_SECONDS):
+        await settle_when_free(world, workspace, caller)
+    return True
