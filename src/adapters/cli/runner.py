@@ -24,13 +24,18 @@ def runner(*, path: str) -> None:
 async def _serve(path: str) -> None:
     from adapters.runner.uds_runner import serve_runner
 
+    problem: OSError | None = None
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_end_at, signals, tasks.cancel_scope)
             try:
                 await serve_runner(path)
             except OSError as error:
-                raise StartupError(f"The runner can't serve {path}: {error.strerror or error}.") from error
+                problem = error
+                tasks.cancel_scope.cancel()
+    if problem is not None:
+        reason = str(problem.strerror or problem).rstrip(".")
+        raise StartupError(f"The runner can't serve {path}: {reason}.") from problem
 
 
 async def _end_at(signals: AsyncIterator[signal.Signals], scope: anyio.CancelScope) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from anyio import move_on_after
+from anyio.lowlevel import checkpoint
 
 from codespace_es.aggregates.process import PROCESS, Exited, NotStarted, Running, Unspawned
 from codespace_es.command_handlers.settling import settle_when_free
@@ -51,6 +52,7 @@ class Located:
 
 async def locate(world: World, process_id: str, caller: Caller) -> Located:
     """Return the command. Raises PROCESS_NOT_FOUND for one that was never started."""
+    await checkpoint()  # whoever asks again and again without a pause doesn't hold up what they ask about
     located = await _look(world, process_id)
     if isinstance(located.state, Running) and located.owner is not None:
         await _settle_if_dead(world, located, caller)
