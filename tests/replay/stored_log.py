@@ -10,6 +10,8 @@ import base64
 import json
 import sys
 import tempfile
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from hashlib import sha256
 from pathlib import Path
 
@@ -18,6 +20,7 @@ if __name__ == "__main__":
     sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "src"), str(REPOSITORY / "tests/replay")]
 
 import anyio  # noqa: E402
+from pydantic import BaseModel  # noqa: E402
 from scripted_log import write_a_life  # noqa: E402
 
 from adapters.log import schema  # noqa: E402
@@ -25,7 +28,7 @@ from adapters.log.bodies import key_of  # noqa: E402
 from adapters.log.reader import LogReader  # noqa: E402
 from adapters.log.sqlite import driver  # noqa: E402
 from codespace_es.event_catalogue import CATALOGUE  # noqa: E402
-from codespace_es.vocabulary.event import Event, RecordedEvent  # noqa: E402
+from codespace_es.vocabulary.event import RecordedEvent  # noqa: E402
 from codespace_es.vocabulary.fingerprint import canonical_json  # noqa: E402
 from replay.memory import DECIDERS  # noqa: E402
 
@@ -85,12 +88,17 @@ def digest_of_folds(path: Path) -> str:
     return sha256(canonical_json(states)).hexdigest()
 
 
-def _told(state: object) -> dict[str, object]:
-    fields = {name: getattr(state, name) for name in type(state).__slots__}  # type: ignore[attr-defined]
-    return {"state": type(state).__name__} | {
-        name: value.model_dump(mode="json", exclude_unset=True) if isinstance(value, Event) else value
-        for name, value in fields.items()
-    }
+def _told(value: object) -> object:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", exclude_unset=True)
+    if isinstance(value, Mapping):
+        return {str(key): _told(each) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return [_told(each) for each in value]
+    if not is_dataclass(value):
+        return value
+    told = {field.name: _told(getattr(value, field.name)) for field in fields(value)}
+    return {"state": type(value).__name__, **told}
 
 
 def main() -> None:
