@@ -102,12 +102,12 @@ def test_a_released_intent_comes_back_in_its_place():
 
 def test_what_is_redelivered_is_what_was_claimed_first_whatever_its_place():
     state = after(OPEN, *queued("a"), *queued("b"), *queued("c"))
-    order = (IntentId("c"), IntentId("a"), IntentId("b"))
-    state = after(command.ReorderIntents(WORK_ID, order), CLAIM, CLAIM, state=state)
+    state = after(command.ReorderIntents(WORK_ID, (IntentId("c"), IntentId("a"), IntentId("b"))), CLAIM, state=state)
+    state = after(command.ReorderIntents(WORK_ID, (IntentId("b"), IntentId("a"))), CLAIM, state=state)
     for _ in range(2):
         assert STEERING.decide(state, AGAIN) == [IntentRedelivered(intent_id=IntentId("c"))]
     state = after(command.CompleteIntent(WORK_ID, IntentId("c"), "done"), state=state)
-    assert STEERING.decide(state, AGAIN) == [IntentRedelivered(intent_id=IntentId("a"))]
+    assert STEERING.decide(state, AGAIN) == [IntentRedelivered(intent_id=IntentId("b"))]
 
 
 def test_where_nothing_is_claimed_nothing_is_redelivered():
