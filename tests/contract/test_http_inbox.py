@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, cast
 
+import anyio
 import httpx2
 import pytest
 
@@ -18,7 +19,9 @@ from codespace_es.command_handlers.executing import ExecCommand
 from codespace_es.command_handlers.observing import ReadProcess
 from codespace_es.event_catalogue import CATALOGUE
 from replay.timeline import Timeline, Wanted
+from support.http_client import http_product, serving
 from support.server import Server
+from support.stdio_client import SECONDS_MAX, ask
 
 pytestmark = pytest.mark.anyio
 
@@ -182,3 +185,32 @@ async def test_what_is_written_over_http_is_on_record_as_such(
     with LogReader(tmp_path / "data" / "codespace.db", catalogue=CATALOGUE) as reader:
         entry = Timeline(reader).read_newest(Wanted(topic="steering.intent_drafted"), limit=1).entries[0]
     assert (entry.channel, entry.client) == ("http", "people/1")
+
+
+async def test_a_real_server_has_the_inbox_beside_mcp_behind_one_token(tmp_path: Path) -> None:
+    """Check 61."""
+    (tmp_path / "ws").mkdir()
+    command = http_product(tmp_path, f"demo={tmp_path / 'ws'}")
+    with anyio.fail_after(SECONDS_MAX):
+        async with (
+            serving(command, tmp_path, token=TOKEN) as server, server.client("2025-11-25") as agent,
+            server.plain() as people,
+        ):
+            inbox = server.url.removesuffix("/mcp") + "/inbox"
+            work_id = (await ask(agent, "work_open", workspace_id="demo"))["work_id"]
+            assert work_id.startswith("work-")
+            written = await people.post(
+                f"{inbox}/works/{work_id}/intents", json={"body": "Say it.", "delivery": "next_checkpoint"}
+            )
+            intent_id = written.json()["intent_id"]
+            assert (await people.post(f"{inbox}/intents/{intent_id}/queue", json={"revision": 1})).status_code == 200
+            status = await ask(agent, "steer_status", work_id=work_id)
+            assert (status["queued"], status["claimable_now"], "body" in status) == (1, 1, False)
+            item = (await ask(agent, "steer_claim_next", work_id=work_id))["item"]
+            assert item["content"] == "Say it."
+            held_up = await ask(agent, "work_finish", work_id=work_id)
+            assert (held_up["closed"], held_up["reason"]) == (False, "pending_user_input")
+            await ask(agent, "steer_complete", work_id=work_id, intent_id=intent_id)
+            assert (await ask(agent, "work_finish", work_id=work_id))["closed"]
+            unknown = await people.get(f"{inbox}/works", headers={"Authorization": "Bearer other"})
+            assert unknown.status_code == 401
