@@ -56,8 +56,8 @@ class HoldModel:
     holds: dict[str, HeldThing] = field(default_factory=dict)
     done: dict[str, int] = field(default_factory=dict)
     """How often each file was written to."""
-    keys: dict[str, str] = field(default_factory=dict)
-    """What each idempotency key has led to: the id of its effect."""
+    keys: dict[str, Request] = field(default_factory=dict)
+    """What each idempotency key was used for."""
     occupant: str | None = None
     """The gateway that runs a command which occupies the workspace."""
 
@@ -87,7 +87,7 @@ class HoldModel:
         if policy.get("profile", "workspace-write") == "read-only":
             return "UNAUTHORIZED"
         if held.request.key in self.keys:
-            return None
+            return None if self.keys[held.request.key] == held.request else "OPERATION_KEY_CONFLICT"
         if self.occupant is not None and policy.get("live_process") != "shared":
             return "WORKSPACE_BUSY"
         if held.request.tool == "apply_patch" and held.request.path in policy.get("protected_paths", ()):
@@ -97,11 +97,10 @@ class HoldModel:
     def consumed(self, held: HeldThing, answer: dict[str, Any]) -> None:
         """Note that a hold is over, with what it was answered; and what was done, unless its key had done it."""
         held.state, held.answer = "consumed", answer
-        told = answer.get(held.request.tool, {})
-        effect_id = told.get("operation_id") or told.get("process_id") or answer.get("operation_id")
-        if held.request.key is not None and held.request.key in self.keys:
+        told, key = answer.get(held.request.tool, {}), held.request.key
+        if key in self.keys:
             return
         if told.get("status") == "applied" or "process_id" in told:
             self.done[held.request.path] = self.done.get(held.request.path, 0) + 1
-        if held.request.key is not None and effect_id is not None:
-            self.keys[held.request.key] = effect_id
+        if key is not None and (told or "operation_id" in answer):
+            self.keys[key] = held.request
