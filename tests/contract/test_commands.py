@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from adapters.bootstrap import CHILD_DEFAULTS
 from codespace_es.command_handlers.driving import ResizeTerminal, TerminateProcess, WriteInput
 from codespace_es.command_handlers.executing import ExecCommand, ExecResult
 from codespace_es.command_handlers.observing import AskProcess, ReadProcess
@@ -310,7 +311,7 @@ async def test_a_command_sees_no_variable_but_those_it_is_given(
             (_, piped), (_, on_terminal) = await commands.run("env"), await commands.run("env", tty=True)
     given = dict(line.split("=", 1) for line in piped.splitlines())
     shown = dict(line.split("=", 1) for line in on_terminal.splitlines())
-    assert set(given) <= {"PATH", "HOME", "LANG", "MODE", "TMPDIR", "CODESPACE_EXEC", "PWD"}
+    assert set(given) <= {"PATH", "HOME", "MODE", "TMPDIR", "CODESPACE_EXEC", "PWD", *CHILD_DEFAULTS}
     assert set(shown) - set(given) == {"TERM"}
     assert (given["MODE"], shown["TERM"]) == ("test", "xterm")
     assert "s3cret" not in piped + on_terminal
