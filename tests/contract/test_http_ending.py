@@ -122,6 +122,21 @@ async def test_a_kill_forgets_nothing_that_was_answered(tmp_path: Path, command:
     assert again == {**done, "replayed": True}
 
 
+async def test_a_log_that_was_taken_away_is_told_to_the_caller_and_ends_the_server(
+    tmp_path: Path, root: Path, command: list[str]
+) -> None:
+    patch = "*** Begin Patch\n*** Add File: never.txt\n+never\n*** End Patch\n"
+    with anyio.fail_after(SECONDS_MAX):
+        async with serving(command, tmp_path) as server:
+            for file in (tmp_path / "data").glob("codespace.db*"):
+                file.unlink()
+            told = await server.ask("apply_patch", workspace_id="demo", patch=patch)
+            assert await server.process.wait() == 2
+    assert told["code"] == "STORE_UNAVAILABLE"
+    assert "Traceback" not in server.log
+    assert not (root / "never.txt").exists()
+
+
 async def test_a_port_in_use_is_said_in_one_line_and_nothing_has_begun(tmp_path: Path, root: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -188,7 +203,7 @@ def test_nothing_of_http_is_imported_to_serve_stdio(tmp_path: Path) -> None:
     script = (
         "import sys\n"
         "import adapters.cli.serve, adapters.bootstrap, adapters.mcp_server.serve\n"
-        "print([name for name in sys.modules if name.startswith(('adapters.http', 'mcp.client', 'h11'))])\n"
+        "print([name for name in sys.modules if name.startswith(('adapters.http', 'h11'))])\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], env=environment(tmp_path), capture_output=True, check=True, text=True

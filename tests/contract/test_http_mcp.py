@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -124,7 +125,7 @@ async def test_a_call_needs_no_handshake_and_no_session(server: HttpServer) -> N
     assert "mcp-session-id" not in response.headers
 
 
-async def test_progress_arrives_in_either_era_while_a_call_waits_for_its_workspace(
+async def test_progress_arrives_in_either_era_while_a_call_waits_and_who_hangs_up_meanwhile_is_forgotten(
     server: HttpServer, root: Path
 ) -> None:
     locks = lock_directory_of_user()
@@ -147,13 +148,21 @@ async def test_progress_arrives_in_either_era_while_a_call_waits_for_its_workspa
     with anyio.fail_after(SECONDS_MAX):
         lease = await FlockWorkspaceLeases(locks).acquire(key, refuse=_refuse_nothing, on_wait=_say_nothing)
         async with anyio.create_task_group() as tasks:
-            for era in ERAS:
-                tasks.start_soon(patch, era)
-            for era in ERAS:
-                await is_told[era].wait()
+            async with AsyncExitStack() as lost:
+                for era in ERAS:
+                    request = {"workspace_id": "demo", "patch": add(f"lost-{era}.txt"), "operation_key": f"lost-{era}"}
+                    await lost.enter_async_context(_posted(server, era, "apply_patch", **request))
+                    tasks.start_soon(patch, era)
+                for era in ERAS:
+                    await is_told[era].wait()
+            for _ in range(2):
+                await server.ask("workspace_info")  # the server has seen what came before it: the lost connections
             lease.release()
+        for era in ERAS:
+            assert (await server.ask("operation_status", operation_key=f"lost-{era}"))["code"] == "OPERATION_NOT_FOUND"
     assert [answer["status"] for answer in answers] == ["applied", "applied"]
     assert {words[0] for words in told.values()} == {"waiting for the workspace"}
+    assert not list(root.glob("lost-*"))
 
 
 async def _refuse_nothing() -> None:
@@ -216,7 +225,7 @@ async def _until_known(server: HttpServer, operation_key: str) -> None:
 async def _until_ended(server: HttpServer, operation_key: str) -> dict[str, Any]:
     while True:
         told = await server.ask("operation_status", operation_key=operation_key)
-        if told["status"] not in ("minted", "pending", "running", "executing"):
+        if told["events"][-1]["name"] == "finished":
             return told
         await anyio.sleep(0.005)
 

@@ -1,6 +1,6 @@
 """Serving many clients over HTTP, from the first connection to a clean end.
 
-The end, at the first SIGTERM, SIGINT or SIGHUP:
+The end, at the first SIGTERM, SIGINT or SIGHUP, and when the log can't be written any more:
 
 1. No connection is taken any more; requests that are open end soon (`open_requests`).
 2. Commands are ended and effects are waited for, so that they end before the instance.
@@ -72,8 +72,8 @@ async def serve_http(
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_end_on_signal, signals, serving, app)
             logger.warning("listening on %s%s", listener.url, MCP_PATH)
-            await serving.serve(sockets=[listener.socket])
             with anyio.CancelScope(shield=True):
+                await serving.serve(sockets=[listener.socket])
                 await codespace.close(quiet_caller(codespace.world))
             tasks.cancel_scope.cancel()
     _ignore_later_signals()
@@ -98,10 +98,13 @@ def _configuration(app: OpenRequests) -> uvicorn.Config:
 async def _end_on_signal(
     signals: AsyncIterator[signal.Signals], serving: uvicorn.Server, requests: OpenRequests
 ) -> None:
-    """End at the first signal; later ones change nothing, since the end is on its way."""
-    async for _number in signals:
-        if not serving.should_exit:
-            serving.should_exit = True
+    """End at the first signal, or when this wait is cancelled: whoever is being answered still is, in good order."""
+    try:
+        async for _number in signals:
+            break
+    finally:
+        serving.should_exit = True
+        with anyio.CancelScope(shield=True):
             await requests.end()
 
 

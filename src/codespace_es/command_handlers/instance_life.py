@@ -6,7 +6,7 @@ Source: decisions 1, 8; event catalogue, *instance*.
 """
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import anyio
 from anyio.abc import TaskGroup
@@ -42,8 +42,9 @@ class InstanceLife:
         )
 
     async def record_refusal(self, refused: InstanceCallRefused, caller: Caller) -> None:
-        """Have a refusal recorded soon; returns before it is durable."""
-        await self._send.send((refused, caller))
+        """Have a refusal recorded soon; returns before it is durable. An instance that ends records none any more."""
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await self._send.send((refused, caller))
 
     def stop_because(self, stopped: InstanceStopped) -> None:
         """Say why the instance ends; the first reason given is the one recorded."""
