@@ -259,6 +259,8 @@ async def test_a_key_starts_one_command(commands: Commands, root: Path) -> None:
     argv = ["bash", "-c", "echo x >> count; sleep 300"]
     first = await commands.exec(*argv, operation_key="k")
     live = await commands.exec(*argv, operation_key="k", work_id="work-1")
+    while not lines_of(root / "count"):
+        await anyio.sleep(0.005)
     await commands.terminate(first.process_id)
     await commands.ended(first.process_id)
     ended = await commands.exec(*argv, operation_key="k")
