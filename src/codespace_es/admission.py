@@ -9,7 +9,7 @@ from codespace_es import policy
 from codespace_es.aggregates.claim import CLAIM, ClaimState, Taken, is_repeat
 from codespace_es.aggregates.operation import OPERATION, Finished, Minted, OperationFinished, Reverted, Unminted
 from codespace_es.ports.locks import Held
-from codespace_es.ports.log import EventLog
+from codespace_es.ports.log import EventLog, OpenItem
 from codespace_es.ports.world import World
 from codespace_es.vocabulary import limits
 from codespace_es.vocabulary.answer import Notice
@@ -143,7 +143,7 @@ async def take_lease(world: World, workspace: Workspace, caller: Caller) -> Held
         if workspace.live_process == "shared":
             return None
         for item in await world.log.open_items(kind="process", workspace_key=workspace.key):
-            if item.instance_id == world.instance_id or lives(world, item.instance_id):
+            if _holds(world, item):
                 return CodespaceError(
                     ErrorCode.WORKSPACE_BUSY,
                     f"{item.stream_id} lives in workspace {workspace.workspace_id!r}.",
@@ -152,6 +152,18 @@ async def take_lease(world: World, workspace: Workspace, caller: Caller) -> Held
         return None
 
     return await world.leases.acquire(workspace.key, refuse=refuse_if_process_lives, on_wait=caller.report_wait)
+
+
+def _holds(world: World, item: OpenItem) -> bool:
+    """Return whether a process keeps its workspace for longer than a moment.
+
+    One of ours whose leader has exited doesn't: what is left of its tree is given a second, and `process_status` says
+    `exited` already, so whoever comes now waits that out instead of being refused.
+    """
+    if item.instance_id != world.instance_id:
+        return lives(world, item.instance_id)
+    living = world.live.find(item.stream_id)
+    return living is None or living.handle.leader_status is None
 
 
 def lives(world: World, instance_id: InstanceId) -> bool:
