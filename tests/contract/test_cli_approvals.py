@@ -15,6 +15,7 @@ import pytest
 from adapters.bootstrap import open_codespace
 from adapters.cli.options import effective_settings
 from adapters.settings.load import Flags
+from adapters.settings.problem import StartupError
 from codespace_es.command_handlers.executing import ExecCommand
 from codespace_es.command_handlers.patching import ApplyPatch
 from codespace_es.command_handlers.resuming import ResumeOperation
@@ -166,6 +167,24 @@ def test_the_life_of_a_hold_reads_as_a_story(project: Project) -> None:
     told = json.loads(project.call("show", held, "--json").stdout)
     assert told["approval"]["decided_by"] == "cli"
     assert held in project.call("show", operation_id).stdout
+
+
+@pytest.mark.parametrize("unconfined", ["demo", "other"])
+def test_operator_approvals_need_commands_that_cannot_grant(project: Project, unconfined: str) -> None:
+    """Neither of the workspace itself, nor of another one of the same server. The operator's own hand isn't refused."""
+    other = project.root.parent / "other"
+    other.mkdir()
+    path = project.data.parent / "codespace.toml"
+    roots = {"demo": project.root, "other": other}
+    path.write_text("".join(
+        f'[workspaces.{name}]\nroot = "{root}"\nprofile = "workspace-write"\n'
+        + ('approvals = "operator"\n' if name == "demo" else "")
+        + ('sandbox = "off"\n' if name == unconfined else "")
+        for name, root in roots.items()
+    ), encoding="utf-8")
+    with pytest.raises(StartupError, match=f"for workspace '{unconfined}' "):
+        ask(project)
+    assert not project.call("approvals", "show", "appr-1", "--config", str(path)).stderr.count("level 3")
 
 
 def test_in_a_terminal_it_is_a_table_with_colours(project: Project, in_terminal: Callable[..., str]) -> None:

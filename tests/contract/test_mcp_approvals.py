@@ -106,10 +106,10 @@ async def test_a_held_patch_lives_from_asking_to_its_stored_answer(tmp_path: Pat
     assert (after["state"], after["decided_by"], after["effect_id"]) == ("consumed", "mcp", operation_id)
 
 
-async def test_a_denied_patch_never_runs(tmp_path: Path, root: Path, era: Era) -> None:
+async def test_a_denied_patch_never_runs(tmp_path: Path, root: Path) -> None:
     """Check 14."""
     with anyio.fail_after(SECONDS_MAX):
-        async with connected(configured(tmp_path, root), tmp_path, era) as client:
+        async with connected(configured(tmp_path, root), tmp_path, "2026-07-28") as client:
             held = await refused(client, "apply_patch", workspace_id="demo", patch=_PATCH)
             denied = await call(client, "approval_resolve", held["approval_id"], decision="deny", reason="not today")
             resumed = await call(client, "operation_resume", held["approval_id"])
@@ -120,10 +120,10 @@ async def test_a_denied_patch_never_runs(tmp_path: Path, root: Path, era: Era) -
     assert not list(root.iterdir())
 
 
-async def test_without_approvals_only_what_is_held_on_purpose_waits(tmp_path: Path, root: Path, era: Era) -> None:
+async def test_without_approvals_only_what_is_held_on_purpose_waits(tmp_path: Path, root: Path) -> None:
     """Checks 15, 17."""
     with anyio.fail_after(SECONDS_MAX):
-        async with connected(configured(tmp_path, root, approvals="off"), tmp_path, era) as client:
+        async with connected(configured(tmp_path, root, approvals="off"), tmp_path, "2025-11-25") as client:
             described = await ask(client, "workspace_info", workspace_id="demo")
             applied = await ask(client, "apply_patch", workspace_id="demo", patch=_PATCH.replace("made.", "once."))
             held = await create(client, "apply_patch", workspace_id="demo", patch=_PATCH)
@@ -135,10 +135,10 @@ async def test_without_approvals_only_what_is_held_on_purpose_waits(tmp_path: Pa
     assert (root / "made.txt").exists()
 
 
-async def test_a_held_command_runs_once(tmp_path: Path, root: Path, era: Era) -> None:
+async def test_a_held_command_runs_once(tmp_path: Path, root: Path) -> None:
     """Check 16."""
     with anyio.fail_after(SECONDS_MAX):
-        async with connected(configured(tmp_path, root), tmp_path, era) as client:
+        async with connected(configured(tmp_path, root), tmp_path, "2026-07-28") as client:
             held = await refused(
                 client, "exec_command", workspace_id="demo", command=["sh", "-c", "printf x >> made.txt"], **_CLAIMS
             )

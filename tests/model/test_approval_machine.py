@@ -27,4 +27,4 @@ class Approvals(HoldMachine):
 
 
 TestApprovals = Approvals.TestCase
-TestApprovals.settings = settings(max_examples=15, stateful_step_count=15)
+TestApprovals.settings = settings(max_examples=10, stateful_step_count=15)
