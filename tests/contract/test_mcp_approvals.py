@@ -4,6 +4,7 @@ Numbers in docstrings are the contract's checks (B10.2) and field cases (FR).
 """
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import anyio
 import pytest
 from mcp import Client
 
-from support.stdio_client import ERAS, SECONDS_MAX, Era, ask, connected, product, refused
+from support.stdio_client import ERAS, SECONDS_MAX, Era, ask, connected, product, raw_client, refused
 
 pytestmark = pytest.mark.anyio
 
@@ -236,3 +237,27 @@ async def test_an_expired_hold_says_so_and_is_recorded_so(tmp_path: Path, root: 
     assert "expired" in granted["message"]
     assert "decided_by" not in told
     assert not list(root.iterdir())
+
+
+async def test_a_server_that_is_killed_leaves_an_answer_that_is_given_again(tmp_path: Path, root: Path) -> None:
+    """A real `kill -9`, after the answer: the command isn't run again, and how it ended is said to be unknown."""
+    command = configured(tmp_path, root)
+    with anyio.fail_after(SECONDS_MAX):
+        async with raw_client(command, tmp_path) as client:
+            held = await client.call("exec_command", workspace_id="demo", command=["sh", "-c", "echo x >> n; sleep 60"])
+            await client.call("approval_resolve", approval_id=held["approval_id"], decision="grant")
+            first = await client.call("operation_resume", approval_id=held["approval_id"])
+            while not (root / "n").exists():
+                await anyio.sleep(0.01)
+            client.kill(signal.SIGKILL)
+            await client.exit_code()
+        async with connected(command, tmp_path) as second:
+            early = await call(second, "operation_resume", held["approval_id"])
+            process_id = first["exec_command"]["process_id"]
+            while (told := await ask(second, "process_status", process_id=process_id))["state"] == "running":
+                await anyio.sleep(0.01)  # its tree outlives the server for a moment, and so does its lock
+            again = await call(second, "operation_resume", held["approval_id"])
+    assert early["exec_command"]["process_id"] == process_id
+    assert again["exec_command"] == {**first["exec_command"], "dispatch_status": "unknown", "replayed": True}
+    assert told["termination"] == "unknown"
+    assert (root / "n").read_text() == "x\n"
