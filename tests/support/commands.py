@@ -1,6 +1,5 @@
 """Short ways to run commands on a server without a transport, and to see them to their end."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from codespace_es.projections.process_status import ProcessReport
 from codespace_es.vocabulary.answer import Command
 from codespace_es.vocabulary.errors import CodespaceError
 from support.server import Server
+from support.system_python import PYTHON
 
 SECONDS_MAX = 60
 """Not a measure of speed: when a wait is given up for lost."""
@@ -36,7 +36,7 @@ class Commands:
 
     async def python(self, script: str, *arguments: str, **fields: Any) -> str:
         """Return the id of a small Python program that was let go."""
-        return await self.start(sys.executable, "-I", "-c", script, *arguments, **fields)
+        return await self.start(PYTHON, "-I", "-c", script, *arguments, **fields)
 
     async def shell(self, script: str, **fields: Any) -> str:
         return await self.start("bash", "-c", script, **fields)

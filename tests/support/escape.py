@@ -10,7 +10,6 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -26,6 +25,7 @@ from adapters.runner.spawner_runner import SpawnerRunner, open_runner
 from adapters.spawner.wire import Message
 from codespace_es.ports.runner import ProcessEnd, RunnerCommand, SandboxReport
 from support.process_runner import Locks, command
+from support.system_python import PYTHON
 
 ORDINARY_USER = 61234
 SYSTEM_PYTHON = "/usr/bin/python3"
@@ -94,7 +94,7 @@ class LimitedSpawner:
 
 
 def python_of(setting: Setting) -> str:
-    return SYSTEM_PYTHON if needs_another_user(setting) else sys.executable
+    return SYSTEM_PYTHON if needs_another_user(setting) else PYTHON
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -17,7 +16,6 @@ from adapters.runner.uds_runner import open_uds_runner, serve_runner
 from codespace_es.ports.runner import LiveProcess, ProcessEnd, RunnerCommand
 from codespace_es.vocabulary.identifiers import ProcessId
 
-PYTHON = sys.executable
 _numbers = itertools.count()
 
 OpenRunner = Callable[..., AbstractAsyncContextManager[SpawnerRunner]]

@@ -28,7 +28,7 @@ from replay.stepping import Frame, Stepper
 def replay(
     settings: Settings, *, identifier: str | None, at: str, is_all: bool, is_stepping: bool, is_json: bool
 ) -> int:
-    """Tell what the log said at a moment.
+    """Tell what the log said at a moment, or step through it.
 
     What was recorded at the moment is part of it; position 0 is before everything. With ID only that stream is told,
     folded to the moment. --step needs a terminal; piped, it prints the one moment. Exit codes: 0 told; 1 ID wasn't
