@@ -4,7 +4,8 @@
 
 The long log is written by the log adapter itself, as operations that real servers could have made. The three servers
 are started in turns, so that whatever else the machine does meets all alike; the first turn warms up and isn't counted.
-The floor is the same SDK with one empty tool on its own transport. Target: long at most 1.2 times short. Source: decision 42.
+The floor is the same SDK with one empty tool on its own transport. Target: long at most 1.2 times short.
+Source: decision 42.
 """
 
 import argparse

@@ -32,7 +32,7 @@ In a terminal the output has colours and columns. Piped, it is plain: one thing 
 | exit code | meaning |
 | --- | --- |
 | 0 | done |
-| 1 | refused or failed; `verify` found damage, `compare` a difference, `doctor` found something bad, `demo` didn't go as told |
+| 1 | refused or failed; `verify` found damage, `compare` a difference, `doctor` something bad; `demo` went otherwise |
 | 2 | wrong usage; it can't start, or the log can't be opened |
 
 An option wins over its environment variable, that over the configuration file, that over the default; see
