@@ -12,7 +12,8 @@ import anyio
 import pytest
 
 from codespace_es.ports.runner import LiveProcess
-from support.process_runner import PYTHON, Locks, Workshop, own_runner, processes_with, until_output, whole_output
+from support.process_runner import Locks, Workshop, own_runner, processes_with, until_output, whole_output
+from support.system_python import PYTHON
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,6 @@ import pytest
 
 from codespace_es.ports.runner import LiveProcess, ProcessEnd
 from support.process_runner import (
-    PYTHON,
     Locks,
     Workshop,
     children_of,
@@ -21,6 +20,7 @@ from support.process_runner import (
     until_output,
     whole_output,
 )
+from support.system_python import PYTHON
 
 pytestmark = pytest.mark.anyio
 
