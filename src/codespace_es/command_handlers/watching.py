@@ -143,9 +143,9 @@ async def request_end(
     """
     async with living.turn:
         if living.handle.leader_status is None and living.end_cause is None and not living.recorded.is_set():
-            living.end_cause = cause
             requested = ProcessEndRequested(cause=cause, signal=signal, grace_ms=grace_ms)
             await append_decided(world.log, PROCESS, process_id, RequestEnd(requested), caller)
+            living.end_cause = cause  # only what is on record: a request that could not be appended was none
     await living.handle.end(signal=signal, grace_ms=grace_ms)
 
 
