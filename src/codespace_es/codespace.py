@@ -19,7 +19,7 @@ from codespace_es.command_handlers.driving import (
     terminate_process,
     write_input,
 )
-from codespace_es.command_handlers.executing import ExecCommand, exec_command
+from codespace_es.command_handlers.executing import exec_command
 from codespace_es.command_handlers.hinting import with_hints
 from codespace_es.command_handlers.inbox import (
     CancelIntentCommand,
@@ -77,6 +77,7 @@ from codespace_es.command_handlers.steering import (
     finish_work,
     open_work,
 )
+from codespace_es.invocation import ExecCommand
 from codespace_es.ports.log import InstanceClosedError, StoreUnavailableError, UnknownTopicError
 from codespace_es.ports.world import World
 from codespace_es.vocabulary.answer import Answer, Command

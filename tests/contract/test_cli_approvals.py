@@ -16,9 +16,9 @@ from adapters.bootstrap import open_codespace
 from adapters.cli.options import effective_settings
 from adapters.settings.load import Flags
 from adapters.settings.problem import StartupError
-from codespace_es.command_handlers.executing import ExecCommand
 from codespace_es.command_handlers.patching import ApplyPatch
 from codespace_es.command_handlers.resuming import ResumeOperation
+from codespace_es.invocation import ExecCommand
 from codespace_es.vocabulary.answer import Command
 from codespace_es.vocabulary.errors import CodespaceError
 from codespace_es.vocabulary.event import Caller

@@ -8,8 +8,9 @@ import pytest
 
 from adapters.bootstrap import OpenCodespace
 from codespace_es.command_handlers.driving import TerminateProcess
-from codespace_es.command_handlers.executing import ExecCommand, ExecResult
+from codespace_es.command_handlers.executing import ExecResult
 from codespace_es.command_handlers.observing import AskProcess, ReadProcess
+from codespace_es.invocation import ExecCommand
 from codespace_es.projections.process_status import ProcessReport
 from codespace_es.vocabulary.errors import CodespaceError
 from codespace_es.vocabulary.event import Caller

@@ -11,11 +11,12 @@ import pytest
 
 from adapters.bootstrap import CHILD_DEFAULTS
 from codespace_es.command_handlers.driving import ResizeTerminal, TerminateProcess, WriteInput
-from codespace_es.command_handlers.executing import ExecCommand, ExecResult
+from codespace_es.command_handlers.executing import ExecResult
 from codespace_es.command_handlers.observing import AskProcess, ReadProcess
 from codespace_es.command_handlers.patching import ApplyPatch
 from codespace_es.command_handlers.reading import FindFiles, ReadFile
 from codespace_es.command_handlers.reporting import ReportOperation
+from codespace_es.invocation import ExecCommand
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from support.commands import SECONDS_MAX, Commands, lines_of
 from support.process_runner import children_of, processes_with

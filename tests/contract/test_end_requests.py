@@ -6,8 +6,9 @@ import anyio
 import pytest
 
 from codespace_es.command_handlers.driving import TerminateProcess
-from codespace_es.command_handlers.executing import ExecCommand, ExecResult
+from codespace_es.command_handlers.executing import ExecResult
 from codespace_es.command_handlers.observing import AskProcess
+from codespace_es.invocation import ExecCommand
 from codespace_es.ports.log import Append, StoreUnavailableError
 from codespace_es.projections.process_status import ProcessReport
 from codespace_es.vocabulary.errors import CodespaceError

@@ -15,9 +15,9 @@ from adapters.http.inbox import inbox_routes
 from adapters.log.reader import LogReader
 from adapters.mcp_server.server import build_server
 from codespace_es.command_handlers import steering
-from codespace_es.command_handlers.executing import ExecCommand
 from codespace_es.command_handlers.observing import ReadProcess
 from codespace_es.event_catalogue import CATALOGUE
+from codespace_es.invocation import ExecCommand
 from replay.timeline import Timeline, Wanted
 from support.http_client import http_product, serving
 from support.server import Server

@@ -10,9 +10,9 @@ import anyio
 import pytest
 
 from codespace_es.command_handlers import inbox, steering
-from codespace_es.command_handlers.executing import ExecCommand
 from codespace_es.command_handlers.observing import AskProcess, ReadProcess
 from codespace_es.command_handlers.reading import DescribeWorkspace
+from codespace_es.invocation import ExecCommand
 from codespace_es.ports.log import StoreUnavailableError
 from codespace_es.vocabulary.errors import CodespaceError
 from support.holds import addition, ask, audit, hold

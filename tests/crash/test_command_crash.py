@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from codespace_es.command_handlers.executing import ExecCommand
+from codespace_es.invocation import ExecCommand
 from codespace_es.ports.fault_points import FaultPoint, no_faults
 from codespace_es.vocabulary.errors import CodespaceError
 from support.commands import SECONDS_MAX, Commands, lines_of

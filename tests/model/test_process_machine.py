@@ -18,10 +18,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from adapters.locks.flock import LockDirectory
 from adapters.log.reader import LogReader
 from codespace_es.command_handlers.driving import ResizeTerminal, TerminateProcess, WriteInput
-from codespace_es.command_handlers.executing import ExecCommand
 from codespace_es.command_handlers.observing import AskProcess, ReadProcess
 from codespace_es.command_handlers.patching import ApplyPatch
 from codespace_es.event_catalogue import CATALOGUE
+from codespace_es.invocation import ExecCommand
 from codespace_es.vocabulary.answer import Command
 from codespace_es.vocabulary.errors import CodespaceError
 from replay.verify import verify

@@ -17,7 +17,6 @@ from stored_log import digest_of_folds, export  # noqa: E402
 
 from codespace_es.command_handlers.deciding import CreateHold, ResolveHold  # noqa: E402
 from codespace_es.command_handlers.driving import ResizeTerminal, TerminateProcess, WriteInput  # noqa: E402
-from codespace_es.command_handlers.executing import ExecCommand  # noqa: E402
 from codespace_es.command_handlers.inbox import (  # noqa: E402
     CancelIntentCommand,
     EditIntentCommand,
@@ -35,6 +34,7 @@ from codespace_es.command_handlers.steering import (  # noqa: E402
     FinishWorkCommand,
     OpenWorkCommand,
 )
+from codespace_es.invocation import ExecCommand  # noqa: E402
 from codespace_es.vocabulary.answer import Command  # noqa: E402
 from codespace_es.vocabulary.errors import CodespaceError  # noqa: E402
 from support.server import Server  # noqa: E402

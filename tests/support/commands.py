@@ -7,8 +7,9 @@ import anyio
 import pytest
 
 from codespace_es.command_handlers.driving import ResizeTerminal, TerminateProcess, WriteInput
-from codespace_es.command_handlers.executing import ExecCommand, ExecResult
+from codespace_es.command_handlers.executing import ExecResult
 from codespace_es.command_handlers.observing import AskProcess, OutputRead, ReadProcess
+from codespace_es.invocation import ExecCommand
 from codespace_es.projections.process_status import ProcessReport
 from codespace_es.vocabulary.answer import Command
 from codespace_es.vocabulary.errors import CodespaceError

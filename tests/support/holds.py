@@ -7,10 +7,10 @@ from adapters.log.reader import LogReader
 from codespace_es.aggregates.approval import APPROVAL, ApprovalCreated, ApprovalState
 from codespace_es.command_handlers.asking import AskApproval
 from codespace_es.command_handlers.deciding import CreateHold, ResolveHold
-from codespace_es.command_handlers.executing import ExecCommand
 from codespace_es.command_handlers.patching import ApplyPatch
 from codespace_es.command_handlers.resuming import ResumeOperation
 from codespace_es.event_catalogue import CATALOGUE
+from codespace_es.invocation import ExecCommand
 from codespace_es.vocabulary.answer import Command
 from codespace_es.vocabulary.errors import CodespaceError
 from codespace_es.vocabulary.event import Channel

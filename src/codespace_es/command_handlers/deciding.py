@@ -12,12 +12,13 @@ from pydantic import Field, ValidationError
 from codespace_es import policy
 from codespace_es.aggregates.approval import APPROVAL, ApprovalState, DenyApproval, GrantApproval, Unheld, wire_state
 from codespace_es.command_handlers.consuming import ending
-from codespace_es.command_handlers.executing import ExecCommand, held_command
+from codespace_es.command_handlers.executing import held_command
 from codespace_es.command_handlers.holding import HeldRequest, expire_if_due, find_workspace, open_hold
 from codespace_es.command_handlers.patching import ApplyPatch, held_patch, require_readable_patch
 from codespace_es.command_handlers.resuming import RESUMABLE, require_hold
 from codespace_es.command_handlers.reverting import RevertOperation, held_revert
 from codespace_es.folding import Folded, fold
+from codespace_es.invocation import ExecCommand
 from codespace_es.ports.log import Append, VersionConflictError
 from codespace_es.ports.world import World
 from codespace_es.vocabulary import limits

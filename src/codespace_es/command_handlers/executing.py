@@ -8,8 +8,6 @@
 Source: decisions 17 to 23; contract A5, B5.
 """
 
-import json
-import shlex
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,7 +18,6 @@ from codespace_es.admission import admit, lives, read_key, require_usable_key, r
 from codespace_es.aggregates.claim import CLAIM, TakeClaim, Taken, is_repeat
 from codespace_es.aggregates.process import (
     PROCESS,
-    CommandRequest,
     Exited,
     NotStarted,
     ProcessNotStarted,
@@ -35,39 +32,25 @@ from codespace_es.command_handlers.holding import HeldRequest, hold_if_required
 from codespace_es.command_handlers.settling import settle_workspace
 from codespace_es.command_handlers.watching import Watched, watch
 from codespace_es.folding import fold, fresh
+from codespace_es.invocation import ExecCommand, Invocation, require_runnable, title_of
 from codespace_es.ports.fault_points import FaultPoint
 from codespace_es.ports.live_processes import Living
 from codespace_es.ports.locks import Held
-from codespace_es.ports.log import Append, NewBody, NewEvent, VersionConflictError
+from codespace_es.ports.log import Append, NewEvent, VersionConflictError
 from codespace_es.ports.runner import (
     GatedChild,
     LimitReachedError,
     NotStartedError,
-    RunnerCommand,
     RunnerLostError,
 )
 from codespace_es.ports.world import World
 from codespace_es.vocabulary import limits
-from codespace_es.vocabulary.answer import Answer, Command
+from codespace_es.vocabulary.answer import Answer
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
-from codespace_es.vocabulary.event import Caller, Digest, Fault
-from codespace_es.vocabulary.fingerprint import canonical_json, fingerprint
-from codespace_es.vocabulary.identifiers import ApprovalId, ProcessId, StreamId, WorkId, claim_stream
+from codespace_es.vocabulary.event import Caller, Fault
+from codespace_es.vocabulary.fingerprint import canonical_json
+from codespace_es.vocabulary.identifiers import ApprovalId, ProcessId, StreamId, claim_stream
 from codespace_es.vocabulary.workspace import Workspace
-
-
-class ExecCommand(Command):
-    """Ask for a command to be run."""
-
-    workspace_id: str = Field(description="Workspace to run in; its root is the working directory.")
-    command: list[str] = Field(description="The program and its arguments; no shell unless you name one.")
-    tty: bool = Field(default=False, description="Give it a terminal of 24x80.")
-    stdin: Literal["pipe", "null"] | None = Field(default=None, description="Where its input comes from.")
-    timeout_ms: int | None = Field(default=None, ge=1, description="Shortens the operator's time limit.")
-    operation_key: str | None = Field(
-        default=None, description="Your idempotency key: a repeat returns the same process_id and runs nothing."
-    )
-    work_id: str | None = Field(default=None, description="The work this belongs to.")
 
 
 class ExecResult(Answer):
@@ -90,8 +73,9 @@ async def exec_command(
     workspace = admit(world.workspaces, command.workspace_id, "exec")
     require_usable_key(command.operation_key)
     require_usable_work(command.work_id)
-    _require_runnable(command.command)
-    attempt = _Attempt(world, workspace, command, _fingerprint(workspace, command), caller, resumed)
+    require_runnable(command.command)
+    invocation = Invocation(workspace, command, world.child_environment, world.private_paths, resumed)
+    attempt = _Attempt(world, workspace, command, invocation, caller, resumed)
     replay = await attempt.find_replay()
     if replay is not None:
         return replay
@@ -112,22 +96,15 @@ def held_command(world: World, command: ExecCommand) -> HeldRequest:
     """Return the command as it is held. Raises WORKSPACE_NOT_FOUND, UNAUTHORIZED, INVALID_COMMAND."""
     workspace = admit(world.workspaces, command.workspace_id, "exec")
     require_usable_key(command.operation_key)
-    _require_runnable(command.command)
+    require_runnable(command.command)
     return HeldRequest(
         workspace=workspace,
         tool="exec_command",
         command=command,
-        title=_title(command.command),
+        title=title_of(command.command),
         operation_key=command.operation_key,
         work_id=command.work_id,
     )
-
-
-def _title(argv: list[str]) -> str:
-    """Return what is told of a held command for ever: its arguments may be secret, and go when the hold ends."""
-    program = shlex.quote(argv[0])[: limits.LABEL_CHARACTERS_MAX // 2]
-    count = len(argv) - 1
-    return f"Run {program}" + (f" with {count} argument{'' if count == 1 else 's'}" if count else "")
 
 
 async def dispatch_of(world: World, process_id: str) -> Literal["confirmed", "unknown"]:
@@ -140,33 +117,6 @@ async def dispatch_of(world: World, process_id: str) -> Literal["confirmed", "un
     return "unknown" if isinstance(state, Exited) and state.exited.termination == "unknown" else "confirmed"
 
 
-def _fingerprint(workspace: Workspace, command: ExecCommand) -> Digest:
-    return fingerprint(
-        workspace=workspace.key, command=command.command, tty=command.tty, stdin=command.stdin,
-        timeout_ms=command.timeout_ms,
-    )
-
-
-def _require_runnable(argv: list[str]) -> None:
-    """Refuse what can't be an argument list at all. Raises INVALID_COMMAND."""
-    if not argv or not argv[0]:
-        raise CodespaceError(
-            ErrorCode.INVALID_COMMAND, "command is empty: the first element names the program.",
-            detail={"field": "command"},
-        )
-    for number, argument in enumerate(argv):
-        try:
-            argument.encode()
-        except UnicodeEncodeError as error:
-            raise CodespaceError(
-                ErrorCode.INVALID_COMMAND, f"command[{number}] isn't valid Unicode.", detail={"field": "command"}
-            ) from error
-        if "\0" in argument:
-            raise CodespaceError(
-                ErrorCode.INVALID_COMMAND, f"command[{number}] has a NUL in it.", detail={"field": "command"}
-            )
-
-
 @dataclass(frozen=True, slots=True)
 class _Attempt:
     """One request on its way to a process."""
@@ -174,7 +124,7 @@ class _Attempt:
     world: World
     workspace: Workspace
     command: ExecCommand
-    fingerprint: Digest
+    invocation: Invocation
     caller: Caller
     resumed: ApprovalId | None
 
@@ -184,7 +134,7 @@ class _Attempt:
         claim = None if key is None else await read_key(self.world.log, key)
         if key is None or not isinstance(claim, Taken):
             return None
-        if not is_repeat(claim, self.fingerprint) or not claim.holder_id.startswith("proc-"):
+        if not is_repeat(claim, self.invocation.fingerprint()) or not claim.holder_id.startswith("proc-"):
             raise CodespaceError(
                 ErrorCode.OPERATION_KEY_CONFLICT, f"operation_key {key[:100]!r} was used for another request.",
                 detail={"field": "operation_key"},
@@ -227,16 +177,17 @@ class _Attempt:
         Raises:
             CodespaceError: PROCESS_SPAWN_FAILED; WORKSPACE_BUSY when too many commands live.
         """
-        holds_lease = self.workspace.live_process == "exclusive"
+        kept_lease = lease if self.workspace.live_process == "exclusive" else None
         try:
-            return await self.world.runner.start(self._runner_command(process_id), lease=lease if holds_lease else None)
+            return await self.world.runner.start(self.invocation.runner_command(process_id), lease=kept_lease)
         except LimitReachedError as error:
             raise CodespaceError(ErrorCode.WORKSPACE_BUSY, f"Nothing was started: {error}") from error
         except (NotStartedError, RunnerLostError) as error:
             # A child that was never let go has run nothing, so a lost runner is as certain as a missing program.
             refusal = CodespaceError(ErrorCode.PROCESS_SPAWN_FAILED, f"{error} Nothing was started.")
             number = error.errno if isinstance(error, NotStartedError) else None
-            refused = ProcessNotStarted(request=self._request(process_id), fault=Fault.of(refusal), errno=number)
+            request = self.invocation.request(process_id)
+            refused = ProcessNotStarted(request=request, fault=Fault.of(refusal), errno=number)
             told = refusal.with_detail(process_id=process_id)
             events = fresh(PROCESS, process_id).decide(RecordNoStart(refused))
             if not await self._append(process_id, events, Outcome(process_id, fault=Fault.of(told))):
@@ -245,7 +196,7 @@ class _Attempt:
 
     def _spawned(self, process_id: ProcessId, child: GatedChild) -> ProcessSpawned:
         return ProcessSpawned(
-            request=self._request(process_id).model_copy(update={
+            request=self.invocation.request(process_id).model_copy(update={
                 "sandbox": child.sandbox.kind,
                 "is_network_enforced": child.sandbox.is_network_enforced and self.workspace.network == "restricted",
             }),
@@ -297,14 +248,14 @@ class _Attempt:
         if self.command.operation_key is None:
             return ()
         claim = fresh(CLAIM, claim_stream("operation_key", self.command.operation_key))
-        return claim.decide(TakeClaim("operation_key", process_id, self.fingerprint))
+        return claim.decide(TakeClaim("operation_key", process_id, self.invocation.fingerprint()))
 
     async def _append(self, process_id: ProcessId, events: tuple[NewEvent, ...], outcome: Outcome) -> bool:
         """Append the beginning, with the key's claim and the end of the hold; False if somebody was quicker."""
         hold = await consumption(self.world.log, self.resumed, outcome)
         append = Append(
             (*self._claim(process_id), *events, *hold.events),
-            (self._argv_body(process_id), *hold.bodies),
+            (self.invocation.argv_body(process_id), *hold.bodies),
             hold.scrubbed,
         )
         try:
@@ -312,56 +263,3 @@ class _Attempt:
         except VersionConflictError:
             return False
         return True
-
-    def _argv_body(self, process_id: ProcessId) -> NewBody:
-        return NewBody(StreamId(process_id), "request", json.dumps(self.command.command).encode())
-
-    def _timeout_ms(self) -> int:
-        """Return the operator's limit, or the caller's shorter one; 0: none."""
-        operator_ms = self.workspace.process_timeout_seconds * 1000
-        asked_ms = self.command.timeout_ms
-        if asked_ms is None:
-            return operator_ms
-        return min(asked_ms, operator_ms) if operator_ms else asked_ms
-
-    def _environment(self) -> dict[str, str]:
-        """Return all that the command gets, but for `HOME`, which the runner gives: private where it confines."""
-        terminal = {"TERM": "xterm"} if self.command.tty else {}
-        return {**self.world.child_environment, **terminal, **self.workspace.env}
-
-    def _request(self, process_id: ProcessId) -> CommandRequest:
-        return CommandRequest(
-            workspace_key=self.workspace.key,
-            workspace_id=self.workspace.workspace_id,
-            argv=self._argv_body(process_id).body,
-            command_line=shlex.join(self.command.command)[: limits.LABEL_CHARACTERS_MAX],
-            tty=self.command.tty,
-            stdin=self.command.stdin or self.workspace.stdin_default,
-            timeout_ms=self._timeout_ms(),
-            environment_names=tuple(sorted(self._environment())),
-            sandbox="none",
-            network=self.workspace.network,
-            is_network_enforced=False,
-            fingerprint=self.fingerprint,
-            operation_key=self.command.operation_key,
-            work_id=WorkId(self.command.work_id) if self.command.work_id else None,
-            approval_id=self.resumed,
-        )
-
-    def _runner_command(self, process_id: ProcessId) -> RunnerCommand:
-        return RunnerCommand(
-            process_id=process_id,
-            argv=tuple(self.command.command),
-            root=self.workspace.root,
-            environment=self._environment(),
-            tty=self.command.tty,
-            stdin=self.command.stdin or self.workspace.stdin_default,
-            rows=limits.TERMINAL_ROWS,
-            columns=limits.TERMINAL_COLUMNS,
-            is_network_enabled=self.workspace.network == "enabled",
-            sandbox=self.workspace.sandbox,
-            hidden_paths=self.world.private_paths,
-            read_only_paths=(".git",),
-            output_retention_bytes=self.workspace.output_retention_bytes,
-            head_bytes=limits.OUTPUT_HEAD_BYTES,
-        )

@@ -27,7 +27,7 @@ from codespace_es.aggregates.approval import (
     Unheld,
 )
 from codespace_es.command_handlers.consuming import Outcome, consumption
-from codespace_es.command_handlers.executing import ExecCommand, ExecResult, dispatch_of, exec_command
+from codespace_es.command_handlers.executing import ExecResult, dispatch_of, exec_command
 from codespace_es.command_handlers.holding import expire_if_due, find_workspace, read_arguments
 from codespace_es.command_handlers.parking import is_left, park_if_left
 from codespace_es.command_handlers.patching import ApplyPatch, apply_patch
@@ -35,6 +35,7 @@ from codespace_es.command_handlers.reverting import RevertOperation, revert_oper
 from codespace_es.command_handlers.settling import settle_when_free
 from codespace_es.command_handlers.writing import UnrecordedEndError
 from codespace_es.folding import append_decided, fold
+from codespace_es.invocation import ExecCommand
 from codespace_es.ports.log import Append, VersionConflictError
 from codespace_es.ports.world import World
 from codespace_es.projections.approval_status import granted_by

@@ -16,9 +16,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from codespace_es.command_handlers.asking import AskApproval
 from codespace_es.command_handlers.deciding import CreateHold, ResolveHold
 from codespace_es.command_handlers.driving import WriteInput
-from codespace_es.command_handlers.executing import ExecCommand
 from codespace_es.command_handlers.observing import AskProcess
 from codespace_es.command_handlers.resuming import ResumeOperation
+from codespace_es.invocation import ExecCommand
 from codespace_es.testing.gateways import Gateways
 from codespace_es.testing.hold_model import OVER, HeldThing, HoldModel, Policy, Request
 from codespace_es.vocabulary.event import Channel

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from codespace_es.command_handlers.executing import ExecCommand
 from codespace_es.command_handlers.patching import ApplyPatch
+from codespace_es.invocation import ExecCommand
 from codespace_es.vocabulary.answer import Command
 
 Policy = Mapping[str, Any]

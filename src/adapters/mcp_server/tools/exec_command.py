@@ -2,7 +2,8 @@
 
 from adapters.mcp_server.tool import Tool
 from codespace_es.codespace import Codespace
-from codespace_es.command_handlers.executing import ExecCommand, ExecResult
+from codespace_es.command_handlers.executing import ExecResult
+from codespace_es.invocation import ExecCommand
 from codespace_es.vocabulary.answer import Answer
 from codespace_es.vocabulary.event import Caller
 
