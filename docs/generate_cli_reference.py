@@ -49,7 +49,10 @@ def page() -> str:
         assert command is not None
         parts.append("\n".join(_section(name, command)))
         if isinstance(command, click.Group):
-            parts += ["\n".join(_section(f"{name} {each}", below)) for each, below in command.commands.items()]
+            for each in command.commands or command.list_commands(context):  # in their own order, which click sorts
+                below = command.get_command(context, each)
+                assert below is not None
+                parts.append("\n".join(_section(f"{name} {each}", below)))
     return "\n".join(parts)
 
 

@@ -121,6 +121,11 @@ async def open_codespace(
         raise StoreUnavailableError(failures[0])
 
 
+def open_event_log(settings: Settings) -> SqliteEventLog:
+    """Return the log alone, to be entered: for what mends a store. Nobody lives by it, so it can't be appended to."""
+    return _log(settings, InstanceId(f"inst-{RandomIds().uuid()}"), no_faults, _CLOCK, lambda _reason: None)
+
+
 def _log(
     settings: Settings, instance_id: InstanceId, faults: FaultHook, clock: Clock, on_failure: Callable[[str], None]
 ) -> SqliteEventLog:

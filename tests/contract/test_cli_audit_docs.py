@@ -37,5 +37,6 @@ def test_every_line_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_the_page_names_every_command_of_the_audit() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    for name in ("log", "show", "replay", "diff", "files", "verify", "compare", "export", "report", "prune"):
+    reading = ("log", "show", "replay", "diff", "files", "verify", "compare", "export", "report")
+    for name in (*reading, "prune", "store reindex"):
         assert f"codespace-es {name}" in text

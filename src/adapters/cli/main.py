@@ -40,6 +40,7 @@ COMMANDS: Mapping[str, LazyCommand] = MappingProxyType({
     "approvals": LazyCommand("adapters.cli.approvals:approvals", "See what waits for a decision, and decide."),
     "inbox": LazyCommand("adapters.cli.inbox:inbox", "Steer agents: write what they should do next."),
     "undo": LazyCommand("adapters.cli.undo:undo", "Undo an applied operation."),
+    "store": LazyCommand("adapters.cli.store:store", "Look after the store that holds the event log."),
     "runner": LazyCommand("adapters.cli.runner:runner", "Run the commands of servers that ask for it over a socket."),
 })
 
