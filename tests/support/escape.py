@@ -22,7 +22,7 @@ import ptyprocess
 
 import adapters.spawner
 from adapters.runner.spawner_runner import SpawnerRunner, open_runner
-from adapters.spawner.wire import Message
+from adapters.wire import Message
 from codespace_es.ports.runner import ProcessEnd, RunnerCommand, SandboxReport
 from support.process_runner import Locks, command
 from support.system_python import PYTHON

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from adapters.runner.changes import Changes
-from adapters.spawner.wire import Message
+from adapters.wire import Message
 from codespace_es.ports.runner import NotStartedError, RunnerLostError, SandboxReport
 
 

@@ -8,7 +8,7 @@ from anyio.abc import TaskGroup
 
 from adapters.runner.changes import Changes
 from adapters.runner.conversation import Conversation
-from adapters.spawner.wire import Link, LinkClosedError, Message, WireError
+from adapters.wire import Link, LinkClosedError, Message, WireError
 from codespace_es.ports.runner import RunnerLostError
 
 

@@ -17,7 +17,7 @@ from adapters.runner.live_process import GatedProcess, close_streams
 from adapters.runner.orphans import end_orphan
 from adapters.runner.output_window import OutputWindow, make_ring
 from adapters.runner.spawner_link import SpawnerLink
-from adapters.spawner.wire import Link, Message, WireError
+from adapters.wire import Link, Message, WireError
 from codespace_es.ports.locks import Held
 from codespace_es.ports.runner import (
     LimitReachedError,

@@ -18,7 +18,7 @@ import anyio
 
 from adapters.runner.own_spawner import start_spawner
 from adapters.runner.spawner_runner import SpawnerRunner, open_runner
-from adapters.spawner.wire import Message
+from adapters.wire import Message
 from codespace_es.ports.locks import Held
 from codespace_es.ports.runner import RunnerLostError
 

@@ -1,5 +1,13 @@
 """The spawner: a small process that owns every command, so that no command outlives the server that asked for it.
 
-Its own process, on the standard library and ptyprocess alone; a server talks to it over one socket (`wire`). It forks a
-reaper for each command (`reaper`), which forks the command itself and holds it at a gate (`gate`).
+Its own process, on the standard library and ptyprocess alone; a server talks to it over one socket (`adapters.wire`).
+It forks a reaper for each command (`reaper`), which forks the command itself and holds it at a gate (`gate`).
+
+Messages have a `kind` and, but for the first ones, the `process_id` that they are about:
+
+    to the spawner     hold [instance lock] · probe · start [lease] · go · abandon · resize · end
+    from the spawner   hello · sandbox · gated [output, input] · not_started · running · resized · leader_exited · ended
+
+`leader_exited` comes only if others of its tree live on; `not_started` or `ended` is the last word on a command.
+The same messages go on between the spawner and the reaper of a command.
 """

@@ -33,7 +33,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from adapters.spawner.wire import Message
+    from adapters.wire import Message
 
 NAMESPACE_OPTIONS = (
     ("--unshare-user", "--disable-userns"),

@@ -26,7 +26,7 @@ from adapters.spawner.sandbox_confinement import Confinement, existing, is_benea
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from adapters.spawner.wire import Message
+    from adapters.wire import Message
 
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - semaphores live there, so programs with several processes need it

@@ -20,13 +20,13 @@ from adapters.spawner.gate import close_all_except, prepare_process
 from adapters.spawner.reaper import reap_commands
 from adapters.spawner.tree import become_subreaper, boot_id, end_with_parent, kill_beneath, pid_namespace
 from adapters.spawner.waking import Waiter, reap_ended_children
-from adapters.spawner.wire import Link, LinkClosedError, WireError
+from adapters.wire import Link, LinkClosedError, WireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from adapters.spawner.wire import Message
+    from adapters.wire import Message
 
 _BROKEN_CODE = 70
 _SWEEP_SECONDS_MAX = 2.0

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from adapters.spawner.sandbox_confinement import Confinement
-    from adapters.spawner.wire import Message
+    from adapters.wire import Message
 
 SECONDS_MAX = 5.0
 """For all of it."""

@@ -19,14 +19,14 @@ from adapters.spawner.executable import UnusableError, usable_program
 from adapters.spawner.gate import Gate, GateError, Program, fork_at_gate
 from adapters.spawner.tree import become_subreaper, descendants, kill_beneath, send_signal, started_ticks
 from adapters.spawner.waking import Waiter, reap_ended_children
-from adapters.spawner.wire import Link, LinkClosedError, WireError
+from adapters.wire import Link, LinkClosedError, WireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
     from adapters.spawner.tree import Member
-    from adapters.spawner.wire import Message
+    from adapters.wire import Message
 
 AFTER_LEADER_SECONDS = 1.0
 """What is left of a tree may live on for so long when its leader has ended."""

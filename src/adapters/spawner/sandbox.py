@@ -32,7 +32,7 @@ from adapters.spawner.sandbox_confinement import Confinement, SandboxError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from adapters.spawner.wire import Message
+    from adapters.wire import Message
 
 __all__ = ["Confinement", "Found", "SandboxError", "confine", "limit_to", "probe"]
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from adapters.spawner.tree import Member
-    from adapters.spawner.wire import Message
+    from adapters.wire import Message
 
 
 class SandboxError(Exception):

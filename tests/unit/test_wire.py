@@ -1,4 +1,4 @@
-"""The wire between server and spawner: whole messages in order, descriptors with the message they belong to."""
+"""The wire to a process of the server's own: whole messages in order, descriptors with the message they belong to."""
 
 import json
 import os
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.spawner import wire
-from adapters.spawner.wire import Link, LinkClosedError, WireError
+from adapters import wire
+from adapters.wire import Link, LinkClosedError, WireError
 
 
 @pytest.fixture

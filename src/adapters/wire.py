@@ -1,13 +1,8 @@
-"""Messages between a server and its spawner: u32 big-endian length and a JSON object, over a stream Unix socket.
+"""Messages between a server and a process of its own: u32 big-endian length and a JSON object, over a Unix socket.
 
-Descriptors travel beside the first byte of the message that names their number (`descriptors`). A message has a `kind`
-and, but for the first ones, the `process_id` that it is about:
-
-    to the spawner     hold [instance lock] · probe · start [lease] · go · abandon · resize · end
-    from the spawner   hello · sandbox · gated [output, input] · not_started · running · resized · leader_exited · ended
-
-`leader_exited` comes only if others of its tree live on; `not_started` or `ended` is the last word on a command.
-The same messages go on between the spawner and the reaper of a command. Source: decision 17.
+Descriptors travel beside the first byte of the message that names their number (`descriptors`). A message has a `kind`;
+which kinds there are, is said where a process of that sort is described (`adapters.spawner`, `adapters.tool_host`).
+Source: decision 17.
 """
 
 from __future__ import annotations
