@@ -13,6 +13,7 @@ from codespace_es.aggregates.claim import CLAIM
 from codespace_es.aggregates.instance import INSTANCE
 from codespace_es.aggregates.instance import Running as RunningInstance
 from codespace_es.aggregates.operation import OPERATION
+from codespace_es.aggregates.pending import PENDING, PLACE
 from codespace_es.aggregates.process import PROCESS
 from codespace_es.aggregates.steering import STEERING
 from codespace_es.aggregates.store import STORE
@@ -34,6 +35,8 @@ DECIDERS: Mapping[str, Decider[Any, Any]] = MappingProxyType({
     "steer": STEERING,
     "appr": APPROVAL,
     "proc": PROCESS,
+    "pend": PENDING,
+    "act": PLACE,
 })
 """How the streams of each kind are folded, by what stands before the first `-` of their name."""
 

@@ -49,6 +49,7 @@ from codespace_es.ports.live_processes import LiveProcesses
 from codespace_es.ports.locks import Held
 from codespace_es.ports.log import EventLog, InstanceClosedError, StoreUnavailableError, UnknownTopicError
 from codespace_es.ports.runner import Runner
+from codespace_es.ports.tool_host import NoToolHost
 from codespace_es.ports.under_way import UnderWay
 from codespace_es.ports.world import World
 from codespace_es.vocabulary.errors import CodespaceError
@@ -186,6 +187,7 @@ def _world(settings: Settings, made: _Made) -> World:
         instance_locks=FlockInstanceLocks(locks),
         leases=FlockWorkspaceLeases(locks),
         runner=made.runner,
+        tool_host=NoToolHost(),
         live=LiveProcesses(),
         under_way=UnderWay(),
         effects=made.effects,

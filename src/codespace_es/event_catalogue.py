@@ -21,6 +21,13 @@ from codespace_es.aggregates.instance import (
     InstanceStopped,
 )
 from codespace_es.aggregates.operation import OperationFinished, OperationMinted, OperationReverted
+from codespace_es.aggregates.pending.events import (
+    PendingActionPlaced,
+    PendingActionPopped,
+    PendingActionPushed,
+    PendingActionReturned,
+    PendingResolveStarted,
+)
 from codespace_es.aggregates.process import (
     ProcessEndRequested,
     ProcessExited,
@@ -77,6 +84,11 @@ _EVENTS: tuple[type[Event], ...] = (
     ProcessResized,
     ProcessEndRequested,
     ProcessExited,
+    PendingActionPushed,
+    PendingActionPlaced,
+    PendingResolveStarted,
+    PendingActionReturned,
+    PendingActionPopped,
     WorkOpened,
     WorkClosing,
     WorkClosed,

@@ -7,6 +7,7 @@ lists cost the same at ten events and at ten million. Source: event catalogue, s
 from codespace_es.aggregates.approval import ApprovalConsumed, ApprovalCreated, ApprovalDenied, ApprovalExpired
 from codespace_es.aggregates.instance import InstanceRecovered, InstanceStarted, InstanceStopped
 from codespace_es.aggregates.operation import OperationFinished, OperationMinted
+from codespace_es.aggregates.pending.events import PendingActionPopped, PendingActionPushed
 from codespace_es.aggregates.process import ProcessExited, ProcessSpawned
 from codespace_es.aggregates.steering.events import WorkOpened
 from codespace_es.ports.log import OpenChange
@@ -30,6 +31,10 @@ def open_change(stream_id: StreamId, event: Event) -> OpenChange | None:  # noqa
             return OpenChange(opens=(("steering", event.workspace_key),))
         case ProcessSpawned():
             return OpenChange(opens=(("process", event.request.workspace_key),))
+        case PendingActionPushed():
+            return OpenChange(opens=(("pending", event.workspace_key),))
+        case PendingActionPopped(remaining=0):
+            return _CLOSES
         case InstanceStarted():
             return OpenChange(opens=(("instance", None),))
         case OperationFinished() | ProcessExited() | InstanceStopped() | InstanceRecovered():

@@ -20,6 +20,7 @@ ENTRY_POINTS = {
     "adapters.cli.main": "the command",
     "adapters.log.recorder": "the `eventsourcing` library reads our log by it",
     "adapters.testing": "users model-test their policies by it (docs/model-testing.md)",
+    "codespace_es.command_handlers.staging": "tools that preview push their actions by it",
     "adapters.spawner.main": "run as a program of its own",
     "replay.workspace_check": "crash tests compare files with the log by it",
 }

@@ -34,6 +34,7 @@ from codespace_es.ports.fault_points import FaultHook, FaultPoint, no_faults
 from codespace_es.ports.live_processes import LiveProcesses
 from codespace_es.ports.locks import Held
 from codespace_es.ports.log import StoreUnavailableError
+from codespace_es.ports.tool_host import NoToolHost, ToolHost
 from codespace_es.ports.under_way import UnderWay
 from codespace_es.ports.world import World
 from codespace_es.vocabulary.answer import Answer, Command
@@ -118,7 +119,7 @@ class Server:
     def __init__(
         self, scratch: Path, roots: Mapping[str, Path], *, faults: FaultHook = no_faults, is_ephemeral: bool = False,
         protected_paths: tuple[str, ...] = (), settles_at_start: bool = True, processes_max: int = 8,
-        clock: Clock | None = None, **policy: Any,
+        clock: Clock | None = None, tool_host: ToolHost | None = None, **policy: Any,
     ) -> None:
         self.is_dead = False
         self.hook = faults
@@ -150,6 +151,7 @@ class Server:
             private_paths=(str(scratch / "data"), str(locks)),
             input_key=bytes(32),
             runner=self._runner,
+            tool_host=tool_host or NoToolHost(),
             live=LiveProcesses(),
             under_way=UnderWay(),
             effects=_MortalEffects(self),

@@ -12,6 +12,7 @@ from codespace_es.ports.locks import InstanceLocks, WorkspaceLeases
 from codespace_es.ports.log import EventLog
 from codespace_es.ports.patch_writer import PatchWriter
 from codespace_es.ports.runner import Runner
+from codespace_es.ports.tool_host import ToolHost
 from codespace_es.ports.under_way import UnderWay
 from codespace_es.vocabulary.identifiers import InstanceId
 from codespace_es.vocabulary.workspace import Workspace
@@ -39,6 +40,7 @@ class World:
     instance_locks: InstanceLocks
     leases: WorkspaceLeases
     runner: Runner
+    tool_host: ToolHost
     live: LiveProcesses
     under_way: UnderWay
     effects: EffectRunner

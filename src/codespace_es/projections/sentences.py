@@ -25,6 +25,13 @@ from codespace_es.aggregates.instance import (
     InstanceStopped,
 )
 from codespace_es.aggregates.operation import OperationFinished, OperationMinted, OperationReverted
+from codespace_es.aggregates.pending.events import (
+    PendingActionPlaced,
+    PendingActionPopped,
+    PendingActionPushed,
+    PendingActionReturned,
+    PendingResolveStarted,
+)
 from codespace_es.aggregates.process import (
     ProcessEndRequested,
     ProcessExited,
@@ -177,6 +184,37 @@ def _approval_consumed(event: ApprovalConsumed) -> str:
     return f"It is over, having led to {event.effect_id}."
 
 
+def _pending_action_pushed(event: PendingActionPushed) -> str:
+    files = f" ({_count(len(event.edits), 'file')})" if event.edits else ""
+    proposal = f"{event.label}{files}; nothing is done"
+    return f"{event.source_tool_name} proposes in workspace {event.workspace_id}: {proposal}."
+
+
+def _pending_action_placed(event: PendingActionPlaced) -> str:
+    return f"It waits on the stack {event.stack_id}."
+
+
+def _pending_resolve_started(event: PendingResolveStarted) -> str:
+    verb = "applied" if event.action == "apply" else "discarded"
+    return f"{event.action_id} is about to be {verb}{_said(event.reason)}."
+
+
+def _pending_action_returned(event: PendingActionReturned) -> str:
+    return f"{event.action_id} couldn't be applied and waits again: {event.fault.message.rstrip('.')}."
+
+
+def _pending_action_popped(event: PendingActionPopped) -> str:
+    how = {
+        "applied": "was applied",
+        "discarded": "was discarded",
+        "failed": "failed, and is over",
+        "orphaned": "is over, unresolved: the server that had its callback is gone",
+    }[event.outcome]
+    led = f", having led to {event.effect_id}" if event.effect_id is not None else ""
+    because = f" ({event.fault.code}: {event.fault.message.rstrip('.')})" if event.fault is not None else ""
+    return f"{event.action_id} {how}{led}{because}; {_count(event.remaining, 'action')} still waiting."
+
+
 def _work_opened(event: WorkOpened) -> str:
     title = f" ({event.title})" if event.title else ""
     taken = f", taking over {_count(len(event.adopted), 'intent')}" if event.adopted else ""
@@ -315,6 +353,11 @@ SENTENCES: Mapping[type[Event], Callable[[Any], str]] = MappingProxyType({
     ApprovalParked: _approval_parked,
     ApprovalResuming: _approval_resuming,
     ApprovalConsumed: _approval_consumed,
+    PendingActionPushed: _pending_action_pushed,
+    PendingActionPlaced: _pending_action_placed,
+    PendingResolveStarted: _pending_resolve_started,
+    PendingActionReturned: _pending_action_returned,
+    PendingActionPopped: _pending_action_popped,
     WorkOpened: _work_opened,
     WorkClosing: _work_closing,
     WorkClosed: _work_closed,

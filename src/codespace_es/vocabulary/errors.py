@@ -63,6 +63,7 @@ class ErrorCode(StrEnum):
     PENDING_ACTION_UNRESOLVED = "PENDING_ACTION_UNRESOLVED"
     PENDING_STORE_UNAVAILABLE = "PENDING_STORE_UNAVAILABLE"
     STALE_PREVIEW = "STALE_PREVIEW"
+    APPLY_FAILED = "APPLY_FAILED"
     UNSUPPORTED_LANGUAGE = "UNSUPPORTED_LANGUAGE"
     STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
     INTERNAL = "INTERNAL"
@@ -128,6 +129,7 @@ ERROR_SPECS: Mapping[ErrorCode, ErrorSpec] = MappingProxyType({
     _E.PENDING_ACTION_UNRESOLVED: _spec("after_change", 409, "Call resolve for the pending action first."),
     _E.PENDING_STORE_UNAVAILABLE: _spec("never", 500, "This runtime can't stage actions."),
     _E.STALE_PREVIEW: _spec("after_change", 409, "The files have changed: make the preview again."),
+    _E.APPLY_FAILED: _spec("after_change", 409, "See outcome: returned waits again under its id, failed is over."),
     _E.UNSUPPORTED_LANGUAGE: _spec("never", 400, "Use one of the named languages."),
     _E.STORE_UNAVAILABLE: _spec("after_change", 503, "When the event log works again, ask operation_status first."),
     _E.INTERNAL: _spec("after_change", 500, "Give the operator the incident id; details are in the server's log."),

@@ -51,6 +51,11 @@ def steering_stream(key: WorkspaceKey) -> StreamId:
     return StreamId(f"steer-{key}")
 
 
+def pending_stream(key: WorkspaceKey, work_id: str | None) -> StreamId:
+    """Return the stream of the stack of pending actions of a work; None: of the workspace itself."""
+    return StreamId("pend-" + str(uuid5(_NAMESPACE, key + "\0" + (work_id or ""))))
+
+
 def steered_workspace(stream_id: StreamId) -> WorkspaceKey:
     """Return the workspace whose works and intents `stream_id` has."""
     return WorkspaceKey(stream_id.removeprefix("steer-"))

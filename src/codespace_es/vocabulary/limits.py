@@ -81,3 +81,9 @@ UNSENT_BYTES_MAX = 8 * MIB
 
 # Steering
 INTENT_BYTES_MAX = 64 * KIB
+
+# Pending actions
+PENDING_ACTIONS_MAX = 100
+"""On one stack: whoever previews more than that and resolves nothing has lost the thread."""
+PENDING_JSON_BYTES_MAX = MIB
+"""Of a payload, of details, and of what `resolve` hands on; a preview may have as much as an answer."""

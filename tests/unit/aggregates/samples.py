@@ -20,6 +20,13 @@ from codespace_es.aggregates.instance import (
     InstanceStopped,
 )
 from codespace_es.aggregates.operation import OperationFinished, OperationMinted, OperationReverted
+from codespace_es.aggregates.pending.events import (
+    PendingActionPlaced,
+    PendingActionPopped,
+    PendingActionPushed,
+    PendingActionReturned,
+    PendingResolveStarted,
+)
 from codespace_es.aggregates.process import (
     CommandRequest,
     ProcessEndRequested,
@@ -49,7 +56,15 @@ from codespace_es.aggregates.workspace import WorkspaceBound
 from codespace_es.vocabulary.errors import ErrorCode
 from codespace_es.vocabulary.event import Body, Event, Fault
 from codespace_es.vocabulary.file_change import digest_of
-from codespace_es.vocabulary.identifiers import ApprovalId, IntentId, OperationId, WorkId, WorkspaceKey
+from codespace_es.vocabulary.identifiers import (
+    ActionId,
+    ApprovalId,
+    IntentId,
+    OperationId,
+    StreamId,
+    WorkId,
+    WorkspaceKey,
+)
 
 DIGEST = digest_of(b"")
 BODY = Body(digest=DIGEST, size_bytes=0)
@@ -113,6 +128,17 @@ QUEUED = ApprovalQueued()
 PARKED = ApprovalParked(fault=Fault(code=ErrorCode.WORKSPACE_BUSY, message="Busy."))
 RESUMING = ApprovalResuming(effect_id=OPERATION_ID)
 CONSUMED = ApprovalConsumed(effect_id=OPERATION_ID, result=BODY)
+ACTION_ID = ActionId("act-1")
+PUSHED = PendingActionPushed(
+    workspace_key=WorkspaceKey("wsp-1"), workspace_id="demo", action_id=ACTION_ID, label="Rename all",
+    source_tool_name="rename", preview=BODY,
+)
+PUSHED_DURABLE = PUSHED.model_copy(update={"action_id": ActionId("act-2"), "handler": "rename"})
+PLACED = PendingActionPlaced(stack_id=StreamId("pend-1"))
+RESOLVE_STARTED = PendingResolveStarted(action_id=ACTION_ID, action="apply", effect_id=OPERATION_ID)
+RETURNED = PendingActionReturned(action_id=ACTION_ID, fault=Fault(code=ErrorCode.APPLY_FAILED, message="No."))
+POPPED = PendingActionPopped(action_id=ACTION_ID, outcome="applied", remaining=0, effect_id=OPERATION_ID, result=BODY)
+ORPHANED = PendingActionPopped(action_id=ACTION_ID, outcome="orphaned", remaining=0)
 WORK_ID = WorkId("work-1")
 INTENT_ID = IntentId("fb-1")
 WORK_OPENED = WorkOpened(workspace_key=WorkspaceKey("wsp-1"), workspace_id="demo", work_id=WORK_ID, title="Tidy up")
@@ -134,6 +160,7 @@ EVENTS: tuple[Event, ...] = (
     MINTED, APPLIED, CHECKED, REJECTED, ROLLED_BACK, UNKNOWN, REVERTED, SPAWNED,
     NOT_STARTED, INPUT_SENT, RESIZED, END_REQUESTED, TIME_IS_UP, EXITED,
     HELD_CREATED, GRANTED, DENIED, EXPIRED, QUEUED, PARKED, RESUMING, CONSUMED,
+    PUSHED, PUSHED_DURABLE, PLACED, RESOLVE_STARTED, RETURNED, POPPED, ORPHANED,
     WORK_OPENED, WORK_CLOSING, WORK_CLOSED, STOP_REQUESTED, DRAFTED, EDITED, INTENT_QUEUED, REORDERED, CLAIMED,
     REDELIVERED, INTENT_RELEASED, COMPLETED, CANCELLED,
 )

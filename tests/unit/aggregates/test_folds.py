@@ -24,15 +24,22 @@ from samples import (
     MINTED,
     NOT_STARTED,
     OPERATION_ID,
+    ORPHANED,
     OTHER_ID,
     PARKED,
+    PLACED,
+    POPPED,
+    PUSHED,
+    PUSHED_DURABLE,
     QUEUED,
     RECOVERED,
     REJECTED,
     RELEASED,
     REMOVED,
     RESIZED,
+    RESOLVE_STARTED,
     RESUMING,
+    RETURNED,
     REVERTED,
     ROLLED_BACK,
     SPAWNED,
@@ -43,7 +50,9 @@ from samples import (
     WORK_OPENED,
 )
 
-from codespace_es.aggregates import approval, claim, instance, operation, process, steering, store, workspace
+from codespace_es.aggregates import approval, claim, instance, operation, pending, process, steering, store, workspace
+from codespace_es.aggregates.pending import place
+from codespace_es.aggregates.pending.state import Resolving, Stack
 from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.vocabulary.decider import Decider
 from codespace_es.vocabulary.event import Event
@@ -62,6 +71,7 @@ FINISHED = operation.Finished(MINTED, APPLIED)
 LIVES = process.Running(SPAWNED)
 ENDING = process.Running(SPAWNED, END_REQUESTED)
 IS_OVER = process.Exited(SPAWNED, EXITED)
+IS_RESOLVING = Resolving((), PUSHED, RESOLVE_STARTED)
 
 FOLDS: list[tuple[Decider, object, list[tuple[Event, object]]]] = [
     (store.STORE, store.Absent(), [(CREATED, CREATED_STATE)]),
@@ -104,6 +114,17 @@ FOLDS: list[tuple[Decider, object, list[tuple[Event, object]]]] = [
     ]),
     (process.PROCESS, IS_OVER, []),
     (process.PROCESS, process.NotStarted(NOT_STARTED), []),
+    (pending.PENDING, Stack(), [(PUSHED, Stack((PUSHED,))), (PUSHED_DURABLE, Stack((PUSHED_DURABLE,)))]),
+    (pending.PENDING, Stack((PUSHED,)), [
+        (PUSHED_DURABLE, Stack((PUSHED, PUSHED_DURABLE))), (RESOLVE_STARTED, IS_RESOLVING), (ORPHANED, Stack()),
+    ]),
+    (pending.PENDING, IS_RESOLVING, [
+        (PUSHED_DURABLE, Resolving((PUSHED_DURABLE,), PUSHED, RESOLVE_STARTED)), (RETURNED, Stack((PUSHED,))),
+        (POPPED, Stack()), (ORPHANED, Stack()),
+    ]),
+    (pending.PENDING, Stack((PUSHED, PUSHED_DURABLE)), []),
+    (pending.PLACE, place.Unplaced(), [(PLACED, place.Placed(PLACED.stack_id))]),
+    (pending.PLACE, place.Placed(PLACED.stack_id), []),
     # What may follow in a workspace with works is a table of its own: test_steering_folds.
     (steering.STEERING, steering.STEERING.initial_state, [
         (WORK_OPENED, steering.STEERING.fold([WORK_OPENED])),
@@ -131,6 +152,7 @@ def test_an_event_is_folded_where_it_may_follow_and_refused_everywhere_else(deci
 def test_every_aggregate_begins_where_nothing_has_happened():
     assert {type(decider.initial_state).__name__ for decider, _, _ in FOLDS} == {
         "Absent", "Unstarted", "Unbound", "Free", "Unminted", "Unspawned", "Unheld", "Steering",
+        "Stack", "Unplaced",
     }
 
 
