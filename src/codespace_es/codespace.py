@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from codespace_es.command_handlers.asking import AskApproval, ListHolds, ask_approval, list_holds
+from codespace_es.command_handlers.consulting import ConsultHuman, consult_human
 from codespace_es.command_handlers.deciding import CreateHold, ResolveHold, create_hold, resolve_hold
 from codespace_es.command_handlers.driving import (
     ResizeTerminal,
@@ -99,6 +100,7 @@ HANDLERS: Mapping[type[Command], Handler] = {
     ResumeOperation: resume_operation,
     AskApproval: ask_approval,
     ListHolds: list_holds,
+    ConsultHuman: consult_human,
     ExecCommand: exec_command,
     AskProcess: ask_process,
     ListProcesses: list_processes,

@@ -13,6 +13,7 @@ import anyio
 import httpx2
 from anyio.abc import Process
 from mcp import Client
+from mcp.client.session import ElicitationFnT
 from mcp.client.streamable_http import streamable_http_client
 
 from support.stdio_client import Era, environment, product, read_log
@@ -56,12 +57,14 @@ class HttpServer:
         self.process.send_signal(number)
 
     @asynccontextmanager
-    async def client(self, era: Era = "2025-11-25") -> AsyncIterator[Client]:
-        """Yield the SDK's client, on connections of its own."""
+    async def client(self, era: Era = "2025-11-25", *, person: ElicitationFnT | None = None) -> AsyncIterator[Client]:
+        """Yield the SDK's client, on connections of its own; `person` answers its forms."""
         mode = "legacy" if era == "2025-11-25" else "auto"
         async with (
             self.plain() as connections,
-            Client(streamable_http_client(self.url, http_client=connections), mode=mode) as client,
+            Client(
+                streamable_http_client(self.url, http_client=connections), mode=mode, elicitation_callback=person
+            ) as client,
         ):
             yield client
 

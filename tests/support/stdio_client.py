@@ -13,6 +13,7 @@ import anyio
 from anyio.abc import ByteReceiveStream, Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp import Client, StdioServerParameters
+from mcp.client.session import ElicitationFnT
 from mcp.client.stdio import stdio_client
 from mcp_types import CallToolResult, TextContent
 
@@ -53,12 +54,15 @@ def environment(scratch: Path) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def connected(command: list[str], scratch: Path, era: Era = "2025-11-25") -> AsyncIterator[Client]:
-    """Yield the SDK's client, speaking one era, to a child of its own."""
+async def connected(
+    command: list[str], scratch: Path, era: Era = "2025-11-25", *, person: ElicitationFnT | None = None
+) -> AsyncIterator[Client]:
+    """Yield the SDK's client, speaking one era, to a child of its own; `person` answers its forms."""
     parameters = StdioServerParameters(command=command[0], args=command[1:], env=environment(scratch))
     mode = "legacy" if era == "2025-11-25" else "auto"
     with open(scratch / "server.log", "a", encoding="utf-8") as log:
-        async with Client(stdio_client(parameters, errlog=log), mode=mode) as client:
+        transport = stdio_client(parameters, errlog=log)
+        async with Client(transport, mode=mode, elicitation_callback=person) as client:
             yield client
 
 

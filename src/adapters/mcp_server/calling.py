@@ -15,9 +15,10 @@ from typing import Any
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, CallToolRequestParams
+from mcp_types import INVALID_PARAMS, CallToolRequestParams, InputRequiredResult
 
 from adapters.mcp_server.arguments import NOT_AN_OBJECT, read_arguments, remark_unknown
+from adapters.mcp_server.elicitation import People
 from adapters.mcp_server.results import tell_answer, tell_error
 from adapters.mcp_server.tool import Tool
 from codespace_es.aggregates.instance import InstanceCallRefused
@@ -59,9 +60,10 @@ class ToolCalls:
         self._codespace = codespace
         self._life = life
         self._tools = tools
+        self._people = People(codespace)
 
-    async def answer(self, context: Context, params: CallToolRequestParams) -> dict[str, Any]:
-        """Return the result of one call.
+    async def answer(self, context: Context, params: CallToolRequestParams) -> dict[str, Any] | InputRequiredResult:
+        """Return the result of one call, or what the client's user has to be asked before.
 
         Raises:
             MCPError: there is no such tool.
@@ -76,7 +78,10 @@ class ToolCalls:
         caller = identify(self._codespace, context)
         try:
             command = read_arguments(tool.name, tool.command, given)
-            return tell_answer(await tool.call(self._codespace, command, caller), notices)
+            answer = await self._people.involve(
+                context, params, caller, lambda: tool.call(self._codespace, command, caller)
+            )
+            return answer if isinstance(answer, InputRequiredResult) else tell_answer(answer, notices)
         except CodespaceError as refusal:
             await self._keep_trace(tool, given, refusal, caller)
             return tell_error(refusal, notices)

@@ -16,19 +16,24 @@ from codespace_es.vocabulary.errors import CodespaceError
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
-def tell_answer(answer: Answer, notices: Sequence[Notice]) -> dict[str, Any]:
-    """Return the result of a call that succeeded; `notices` join the answer's own warnings."""
-    if notices:
-        answer = answer.model_copy(update={"warnings": (*answer.warnings, *notices)})
-    return _tell(answer.to_wire(), is_error=False)
+def tell_answer(answer: Answer | dict[str, Any], notices: Sequence[Notice]) -> dict[str, Any]:
+    """Return the result of a call that succeeded, whose answer may be JSON already; `notices` join its warnings."""
+    wire = answer if isinstance(answer, dict) else answer.to_wire()
+    _add(wire, notices)
+    return _tell(wire, is_error=False)
 
 
 def tell_error(error: CodespaceError, notices: Sequence[Notice]) -> dict[str, Any]:
     """Return the result of a call that was refused or failed."""
     wire = error.to_wire()
-    if notices:
-        wire["warnings"] = [notice.model_dump(mode="json", exclude_none=True) for notice in notices]
+    _add(wire, notices)
     return _tell(wire, is_error=True)
+
+
+def _add(wire: dict[str, Any], notices: Sequence[Notice]) -> None:
+    if notices:
+        told = [notice.model_dump(mode="json", exclude_none=True) for notice in notices]
+        wire["warnings"] = [*wire.get("warnings", ()), *told]
 
 
 def _tell(wire: dict[str, Any], *, is_error: bool) -> dict[str, Any]:

@@ -20,8 +20,9 @@ from codespace_es.vocabulary.workspace import Profile, Workspace
 _WORKSPACE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _PROFILES: tuple[str, ...] = get_args(Profile)
 _CARRIED = (
-    "profile", "environment", "network", "approvals", "approval_ttl_seconds", "operator_unsafe", "patch_matching",
-    "pending_bias", "live_process", "sandbox", "stdin_default", "output_retention_bytes", "process_timeout_seconds",
+    "profile", "environment", "network", "approvals", "approval_ttl_seconds", "elicitation_timeout_seconds",
+    "operator_unsafe", "patch_matching", "pending_bias", "live_process", "sandbox", "stdin_default",
+    "output_retention_bytes", "process_timeout_seconds",
 )
 """Keys that stand in the vocabulary's workspace as they are written."""
 
@@ -76,6 +77,11 @@ def _resolve(name: str, table: WorkspaceTable, machine_id: str, hidden: list[Pat
             "letter or digit."
         )
     root = _canonical_root(name, table.root or "")
+    if table.approvals == "operator" and table.elicitation_timeout_seconds > 0:
+        raise StartupError(
+            f"Workspace {name!r}: approvals = 'operator' and elicitation_timeout_seconds exclude each other: what "
+            "comes through a client's form is the client's word. Leave one out."
+        )
     for pattern in table.protected_paths:
         _require_usable_glob(name, pattern)
     inside = [glob.escape(os.path.relpath(path, root)) for path in hidden if path.is_relative_to(root)]

@@ -54,6 +54,10 @@ EXPECTED_VERSIONS_MAX = 10_000
 LABEL_CHARACTERS_MAX = 200
 REASON_BYTES_MAX = 4 * KIB
 
+# Asking people
+QUESTION_CHARACTERS_MAX = 4 * KIB
+"""What is shown of a hold in a client's form."""
+
 # The log
 LARGE_BODY_BYTES = MIB
 """A larger body is committed before the event that names it, so that it doesn't stall other callers (decision 5b)."""

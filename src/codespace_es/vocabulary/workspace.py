@@ -23,6 +23,9 @@ class Workspace(BaseModel):
     network: Literal["restricted", "enabled"] = Field(default="restricted", description="For commands.")
     approvals: Literal["off", "confirm", "operator"] = Field(default="off", description="Who grants mutations.")
     approval_ttl_seconds: int | None = Field(default=None, description="After it a hold is expired.")
+    elicitation_timeout_seconds: int = Field(
+        default=0, description="How long the client's user is asked about a hold; 0: not asked."
+    )
     operator_unsafe: bool = Field(
         default=False, description="Operator approvals although commands could reach the data directory."
     )
