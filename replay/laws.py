@@ -116,22 +116,23 @@ def an_undo_marks_what_it_undid(append: SeenAppend, _memory: Memory) -> Iterator
     if not append.is_whole:
         return
     undone: dict[str, str] = {
-        seen.recorded.event.by: seen.stream_id
+        seen.stream_id: seen.recorded.event.by
         for seen in append.events if isinstance(seen.recorded.event, OperationReverted)
     }
-    applied: dict[str, str | None] = {
-        seen.stream_id: seen.after.minted.reverts
+    applied: dict[str, tuple[str, ...]] = {
+        seen.stream_id: seen.after.minted.undone
         for seen in append.events
         if isinstance(seen.recorded.event, OperationFinished) and isinstance(seen.after, Finished)
         and seen.recorded.event.status == "applied"
     }
     for seen in append.events:
         event, stream_id = seen.recorded.event, seen.stream_id
-        if isinstance(event, OperationReverted) and applied.get(event.by) != stream_id:
+        if isinstance(event, OperationReverted) and stream_id not in applied.get(event.by, ()):
             yield _breach(Law.OPERATION, seen, f"{event.by} isn't applied in the same append as its undo")
-        target = applied.get(stream_id) if isinstance(event, OperationFinished) else None
-        if target is not None and undone.get(stream_id) != target:
-            yield _breach(Law.OPERATION, seen, f"{target}, which it undoes, isn't marked in the same append")
+        targets = applied.get(stream_id, ()) if isinstance(event, OperationFinished) else ()
+        for target in targets:
+            if undone.get(target) != stream_id:
+                yield _breach(Law.OPERATION, seen, f"{target}, which it undoes, isn't marked in the same append")
 
 
 LAWS: tuple[AppendLaw, ...] = (

@@ -65,7 +65,7 @@ from codespace_es.command_handlers.reading import (
 )
 from codespace_es.command_handlers.reporting import ReportOperation, report_operation
 from codespace_es.command_handlers.resuming import ResumeOperation, resume_operation
-from codespace_es.command_handlers.reverting import RevertOperation, revert_operation
+from codespace_es.command_handlers.reverting import RevertOperation, RevertOperations, revert_operation
 from codespace_es.command_handlers.steering import (
     AskWork,
     ClaimNextCommand,
@@ -95,6 +95,7 @@ HANDLERS: Mapping[type[Command], Handler] = {
     ApplyPatch: apply_patch,
     ReportOperation: report_operation,
     RevertOperation: revert_operation,
+    RevertOperations: revert_operation,
     CreateHold: create_hold,
     ResolveHold: resolve_hold,
     ResumeOperation: resume_operation,

@@ -180,7 +180,7 @@ def test_serve_starts_without_importing_what_only_other_commands_need(project: P
         (["serve", "--root", ".", "--http", "no-such-host.invalid:0"], "there is no such address"),
         (["serve", "--root", ".", "--wrong"], "No such option"),
         (["wrong"], "No such command"),
-        (["undo"], "Missing argument"),
+        (["undo"], "name operations, or a work with --work"),
     ],
 )
 def test_what_cannot_start_says_so_on_stderr_and_exits_with_2(

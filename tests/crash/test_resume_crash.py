@@ -14,7 +14,7 @@ import pytest
 from codespace_es.aggregates.approval import Consumed
 from codespace_es.command_handlers.patching import ApplyPatch
 from codespace_es.command_handlers.resuming import ResumeOperation
-from codespace_es.command_handlers.reverting import RevertOperation
+from codespace_es.command_handlers.reverting import RevertOperation, RevertOperations
 from codespace_es.ports.fault_points import FaultHook, FaultPoint, no_faults
 from codespace_es.ports.log import StoreUnavailableError
 from codespace_es.vocabulary.errors import CodespaceError
@@ -57,6 +57,15 @@ async def hold_undo(server: Server, root: Path) -> str:
     return await held_and_granted(server, RevertOperation(operation_id=first["apply_patch"]["operation_id"]))
 
 
+async def hold_undos(server: Server, root: Path) -> str:
+    """An undo of two operations at one blow."""
+    first = await resume(server, await hold_patch(server, root))
+    more = ApplyPatch(workspace_id="demo", patch="*** Begin Patch\n*** Add File: more.txt\n+more\n*** End Patch\n")
+    second = await resume(server, await held_and_granted(server, more))
+    ids = [each["apply_patch"]["operation_id"] for each in (first, second)]
+    return await held_and_granted(server, RevertOperations(operation_id=ids[0], also=(ids[1],)))
+
+
 async def hold_refused(server: Server, root: Path) -> str:
     """A patch that is refused when it runs."""
     (root / "n.txt").write_text(_BEFORE)
@@ -68,6 +77,7 @@ KINDS: dict[str, tuple[Callable[[Server, Path], Awaitable[str]], set[FaultPoint]
     "patch": (hold_patch, POINTS_OF_A_PATCH),
     "command": (hold_command, POINTS_OF_A_COMMAND),
     "undo": (hold_undo, POINTS_OF_A_PATCH),
+    "undos": (hold_undos, POINTS_OF_A_PATCH),
     "refused": (hold_refused, set()),
 }
 
@@ -157,12 +167,14 @@ async def check(scene: Scene, kind: str, held: str, told: dict[str, Any] | None,
         assert status in ("applied", "failed_rolled_back")
         is_new = (status == "applied") == (kind == "patch")
         assert scene.text == (_AFTER if is_new else _BEFORE)
+        if kind == "undos":
+            assert (scene.root / "more.txt").exists() == is_new
     return type(before).__name__
 
 
 @pytest.mark.parametrize(("kind", "gateway"), [
     ("patch", "restarted"), ("patch", "beside"), ("command", "restarted"), ("command", "beside"), ("undo", "restarted"),
-    ("refused", "beside"),
+    ("undos", "restarted"), ("refused", "beside"),
 ])
 async def test_a_death_at_any_moment_of_a_resume_runs_nothing_twice(memory_path: Path, kind: str, gateway: str) -> None:
     points = await points_of(Scene(memory_path / "reference"), kind)

@@ -37,6 +37,9 @@ class OperationMinted(Event):
     approval_id: ApprovalId | None = Field(default=None, description="The hold that was resumed.")
     action_id: ActionId | None = Field(default=None, description="The pending action that was resolved.")
     reverts: OperationId | None = Field(default=None, description="The operation that this one undoes.")
+    also_reverts: tuple[OperationId, ...] | None = Field(
+        default=None, description="Older operations that it undoes at the same blow, newest first."
+    )
     request: Body = Field(description="Patch text.")
     expected_versions: dict[str, Version] = Field(default_factory=dict, description="What the caller had seen.")
     plan: tuple[PlannedFile, ...] = Field(default=(), description="Net effect in hunk order; empty for a refusal.")
@@ -44,6 +47,11 @@ class OperationMinted(Event):
     removed_directories: tuple[str, ...] = Field(
         default=(), description="Directories an undo removes when empty, parents first."
     )
+
+    @property
+    def undone(self) -> tuple[OperationId, ...]:
+        """The operations that this one undoes, newest first."""
+        return () if self.reverts is None else (self.reverts, *(self.also_reverts or ()))
 
 
 class OperationFinished(Event):

@@ -13,14 +13,14 @@ from codespace_es.aggregates.approval import APPROVAL, ApprovalCreated, Unheld
 from codespace_es.command_handlers.holding import expire_if_due, find_workspace, read_arguments
 from codespace_es.command_handlers.patching import ApplyPatch, preview_patch
 from codespace_es.command_handlers.resuming import require_hold
-from codespace_es.command_handlers.reverting import preview_revert
+from codespace_es.command_handlers.reverting import RevertOperations, ids_of, preview_revert
 from codespace_es.command_handlers.writing import PreparedPatch
 from codespace_es.ports.world import World
 from codespace_es.projections.approval_status import ApprovalReport, project
 from codespace_es.vocabulary.answer import Answer, Command
 from codespace_es.vocabulary.errors import CodespaceError
 from codespace_es.vocabulary.event import Caller, Version
-from codespace_es.vocabulary.identifiers import ApprovalId, OperationId, StreamId
+from codespace_es.vocabulary.identifiers import ApprovalId, StreamId
 from codespace_es.vocabulary.workspace import Workspace
 
 # approval_status
@@ -64,7 +64,8 @@ def _preview(
 ) -> Callable[[], PreparedPatch]:
     """Return what tells, in a worker thread, what the request would do now."""
     if created.tool == "operation_revert":
-        return lambda: preview_revert(world, workspace, OperationId(arguments["operation_id"]))
+        undo = RevertOperations.model_validate(arguments, strict=False)
+        return lambda: preview_revert(world, workspace, ids_of(undo))
     return lambda: preview_patch(world, workspace, ApplyPatch.model_validate(arguments, strict=False))
 
 

@@ -55,14 +55,14 @@ async def append_end(
 ) -> None:
     """Append the end of the operation that `result` tells of, with the answer that every repeat will get.
 
-    An undo that was applied marks the undone operation, and a hold is consumed, in the same append.
+    An undo that was applied marks what it has undone, and a hold is consumed, in the same append.
     """
     operation_id = OperationId(result.operation_id)
     stored = NewBody(StreamId(operation_id), "result", result.to_stored())
     finished = finished.model_copy(update={"result": stored.body})
     events = (await fold(world.log, OPERATION, operation_id)).decide(FinishOperation(finished))
-    if minted.reverts is not None and finished.status == "applied":
-        events += (await fold(world.log, OPERATION, minted.reverts)).decide(MarkReverted(operation_id))
+    for undone in minted.undone if finished.status == "applied" else ():
+        events += (await fold(world.log, OPERATION, undone)).decide(MarkReverted(operation_id))
     outcome = Outcome(operation_id, result=stored.content)
     hold = await consumption(world.log, minted.approval_id, outcome)
     await world.log.append(Append((*events, *hold.events), (stored, *hold.bodies), hold.scrubbed), caller)
@@ -119,6 +119,7 @@ def _recovered(
         error=ResultError(code=fault.code.value, message=fault.message) if fault else None,
         findings=finished.findings,
         reverts=minted.reverts,
+        also_reverts=minted.also_reverts,
     )
     return finished, result
 

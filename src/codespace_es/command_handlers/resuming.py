@@ -31,7 +31,7 @@ from codespace_es.command_handlers.executing import ExecResult, dispatch_of, exe
 from codespace_es.command_handlers.holding import expire_if_due, find_workspace, read_arguments
 from codespace_es.command_handlers.parking import is_left, park_if_left
 from codespace_es.command_handlers.patching import ApplyPatch, apply_patch
-from codespace_es.command_handlers.reverting import RevertOperation, revert_operation
+from codespace_es.command_handlers.reverting import RevertOperation, RevertOperations, revert_operation
 from codespace_es.command_handlers.settling import settle_when_free
 from codespace_es.command_handlers.writing import UnrecordedEndError
 from codespace_es.folding import append_decided, fold
@@ -74,14 +74,17 @@ class Resumable:
     """How a held tool is run again, and how its stored answer is read."""
 
     command: type[Command]
+    """The tool's own arguments."""
+    held: type[Command]
+    """What may be held for it: over the command line several operations can be undone at one blow."""
     run: Callable[..., Awaitable[Answer]]
     answer: type[PatchResult] | type[ExecResult]
 
 
 RESUMABLE: dict[str, Resumable] = {
-    "apply_patch": Resumable(ApplyPatch, apply_patch, PatchResult),
-    "exec_command": Resumable(ExecCommand, exec_command, ExecResult),
-    "operation_revert": Resumable(RevertOperation, revert_operation, PatchResult),
+    "apply_patch": Resumable(ApplyPatch, ApplyPatch, apply_patch, PatchResult),
+    "exec_command": Resumable(ExecCommand, ExecCommand, exec_command, ExecResult),
+    "operation_revert": Resumable(RevertOperation, RevertOperations, revert_operation, PatchResult),
 }
 
 
@@ -167,7 +170,7 @@ async def _as_allowed_today(world: World, approval_id: ApprovalId, created: Appr
     arguments = await read_arguments(world, approval_id, created)
     if arguments is None:
         raise CodespaceError(ErrorCode.APPROVAL_AMBIGUOUS, "Its arguments are gone, so it can't be run.")
-    command = RESUMABLE[created.tool].command.model_validate(arguments, strict=False)
+    command = RESUMABLE[created.tool].held.model_validate(arguments, strict=False)
     is_named = "workspace_id" in type(command).model_fields
     return command.model_copy(update={"workspace_id": workspace.workspace_id}) if is_named else command
 

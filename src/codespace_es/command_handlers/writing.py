@@ -62,6 +62,8 @@ class PreparedPatch:
     images: Mapping[Digest, bytes]
     made_directories: tuple[str, ...] = ()
     removed_directories: tuple[str, ...] = ()
+    reverts: tuple[OperationId, ...] = ()
+    """Those operations in force that it undoes, newest first."""
     files: tuple[str, ...] = ()
     summaries: Mapping[str, str] = field(default_factory=dict)
     """`+n -m` by path."""
@@ -83,7 +85,8 @@ class PatchRequest:
     operation_key: str | None = None
     check_only: bool = False
     work_id: str | None = None
-    reverts: OperationId | None = None
+    reverts: tuple[OperationId, ...] = ()
+    """The operations to be undone, newest first."""
     held: Callable[[], Awaitable[HeldRequest]] | None = None
     """Returns as what it is held, where the operator wants that; None: it never is."""
     resumed: ApprovalId | None = None
@@ -153,13 +156,13 @@ class _Attempt:
             outcome = Outcome(self.operation_id, fault=Fault.of(told))
             end = await consumption(self.world.log, self.request.resumed, outcome)
             finished = OperationFinished(status="rejected", fault=Fault.of(refusal))
-            if await self._record(self._minted(), finished, end):
+            if await self._record(self._minted(self.request.reverts), finished, end):
                 raise told from refusal
             return None
         self.world.faults(FaultPoint.PATCH_PLANNED)
         if self.request.check_only:
             return await self._preview(prepared)
-        minted = self._minted().model_copy(update={
+        minted = self._minted(prepared.reverts).model_copy(update={
             "plan": prepared.plan,
             "made_directories": prepared.made_directories,
             "removed_directories": prepared.removed_directories,
@@ -169,7 +172,7 @@ class _Attempt:
         return await self._act(minted, prepared)
 
     async def _preview(self, prepared: PreparedPatch) -> PatchResult | None:
-        minted = self._minted().model_copy(
+        minted = self._minted(prepared.reverts).model_copy(
             update={"plan": prepared.plan, "made_directories": prepared.made_directories}
         )
         result = self._told(prepared, "checked")
@@ -177,7 +180,7 @@ class _Attempt:
         finished = OperationFinished(status="checked", result=stored.body)
         return result if await self._record(minted, finished, AppendPart(bodies=(stored,))) else None
 
-    def _minted(self) -> OperationMinted:
+    def _minted(self, reverts: tuple[OperationId, ...]) -> OperationMinted:
         """Return the decision of a patch that has no plan yet."""
         request = self.request
         return OperationMinted(
@@ -189,7 +192,8 @@ class _Attempt:
             operation_key=request.operation_key,
             work_id=WorkId(request.work_id) if request.work_id else None,
             approval_id=request.resumed,
-            reverts=request.reverts,
+            reverts=reverts[0] if reverts else None,
+            also_reverts=reverts[1:] or None,
             request=self._request_body().body,
             expected_versions=dict(request.expected_versions),
         )
@@ -274,7 +278,8 @@ class _Attempt:
             warnings=prepared.notices,
             error=ResultError(code=fault.code.value, message=fault.message) if fault else None,
             findings=outcome.findings if outcome else (),
-            reverts=self.request.reverts,
+            reverts=prepared.reverts[0] if prepared.reverts else None,
+            also_reverts=prepared.reverts[1:] or None,
         )
 
 

@@ -45,6 +45,7 @@ class OperationReport(Answer):
     findings: tuple[FileFinding, ...] | None = Field(default=None, description="What was found after a failure.")
     events: tuple[LedgerEntry, ...] | None = Field(default=None, description="minted, finished.")
     reverts: str | None = Field(default=None, description="The operation that this one undoes.")
+    also_reverts: tuple[str, ...] | None = Field(default=None, description="Older ones that it undoes as well.")
     reverted_by: str | None = Field(default=None, description="The operation that undid this one.")
 
 
@@ -83,6 +84,7 @@ def project(recorded: Sequence[RecordedEvent]) -> OperationReport:
         findings=(finished.findings or None) if finished else None,
         events=tuple(ledger),
         reverts=minted.reverts,
+        also_reverts=minted.also_reverts,
         reverted_by=reverted_by,
     )
 

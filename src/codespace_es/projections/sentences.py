@@ -125,7 +125,8 @@ def _operation_minted(event: OperationMinted) -> str:
     if not event.plan:
         return f"{who} in workspace {event.workspace_id} was recorded, with nothing planned."
     verb = "would change" if event.check_only else "is about to change"
-    purpose = f" of {event.reverts}" if event.reverts is not None else ""
+    others = f" and {_count(len(event.also_reverts), 'older operation')}" if event.also_reverts else ""
+    purpose = f" of {event.reverts}{others}" if event.reverts is not None else ""
     return f"{who}{purpose} {verb} {_paths(event.plan)} in workspace {event.workspace_id}."
 
 

@@ -52,10 +52,11 @@ def project(recorded: RecordedEvent) -> TimelineEntry:
 
 
 def links(event: Event) -> Iterator[str]:
-    """Yield each id that a field of `event` holds, in the order of its fields, once."""
+    """Yield each id that a field of `event` holds, alone or in a list, in the order of its fields, once."""
     seen: set[str] = set()
     for name in type(event).model_fields:
-        value = getattr(event, name)
-        if isinstance(value, str) and value not in seen and _ID.fullmatch(value):
-            seen.add(value)
-            yield value
+        held = getattr(event, name)
+        for value in held if isinstance(held, tuple) else (held,):
+            if isinstance(value, str) and value not in seen and _ID.fullmatch(value):
+                seen.add(value)
+                yield value

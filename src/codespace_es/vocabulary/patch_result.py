@@ -35,6 +35,7 @@ class PatchResult(Answer):
     reason: str | None = Field(default=None, description="recovered or unknown, when a crash was settled.")
     findings: tuple[FileFinding, ...] = Field(default=(), description="What stands at each path after a failure.")
     reverts: str | None = Field(default=None, description="The operation that this one undoes.")
+    also_reverts: tuple[str, ...] | None = Field(default=None, description="Older ones that it undoes as well.")
     work_id: str | None = Field(default=None, description="Echo of the call's work_id.")
 
     def to_stored(self) -> bytes:
