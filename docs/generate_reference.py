@@ -4,6 +4,7 @@ A test compares the pages with what this makes, so they can't drift. `--check` w
 """
 
 import ast
+import json
 import sys
 from collections.abc import Iterator, Mapping
 from itertools import groupby
@@ -15,11 +16,12 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 REFERENCE = REPOSITORY / "docs" / "reference"
 
 if __name__ == "__main__":
-    sys.path[:0] = [str(REPOSITORY / "src")]
+    sys.path[:0] = [str(REPOSITORY / "src"), str(REPOSITORY)]
 
 from pydantic import BaseModel  # noqa: E402
 from pydantic.fields import FieldInfo  # noqa: E402
 
+from adapters.http.openapi import openapi_document  # noqa: E402
 from codespace_es.event_catalogue import CATALOGUE  # noqa: E402
 from codespace_es.vocabulary import limits  # noqa: E402
 from codespace_es.vocabulary.errors import ERROR_SPECS  # noqa: E402
@@ -33,7 +35,12 @@ _PARTS: tuple[type[BaseModel], ...] = (Envelope, Body, Fault, PlannedFile, FileF
 
 def pages() -> Mapping[str, str]:
     """Return the text of each page by its file name."""
-    return {"events.md": events_page(), "errors.md": errors_page(), "limits.md": limits_page()}
+    return {
+        "events.md": events_page(),
+        "errors.md": errors_page(),
+        "limits.md": limits_page(),
+        "openapi.json": json.dumps(openapi_document(), indent=1, ensure_ascii=False) + "\n",
+    }
 
 
 def events_page() -> str:

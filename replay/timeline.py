@@ -50,6 +50,9 @@ class Page(BaseModel):
 
     entries: tuple[TimelineEntry, ...] = Field(description="By position.")
     next_after: int | None = Field(default=None, description="Pass it as `after` for the next page; absent: the end.")
+    earlier_before: int | None = Field(
+        default=None, description="Pass it as `before` for the page of older ones; absent: the beginning, or not asked."
+    )
 
 
 class Timeline:
@@ -59,35 +62,63 @@ class Timeline:
         self._source = source
         self._workspaces: OrderedDict[StreamId, frozenset[str]] = OrderedDict()
 
-    def read(self, wanted: Wanted | None = None, *, after: int = 0, limit: int = 100) -> Page:
+    def read(
+        self, wanted: Wanted | None = None, *, after: int = 0, limit: int = 100, scanned_max: int | None = None
+    ) -> Page:
         """Return the first `limit` wanted entries behind position `after`.
+
+        Args:
+            wanted: Which; None: all.
+            after: Position to begin behind.
+            limit: Entries on a page.
+            scanned_max: Events that are looked at for them; a page that ends for this has fewer, and its `next_after`.
 
         Raises:
             UnknownTopicError: a newer version has written one of the events read.
             StoreUnavailableError: the log can't be read.
         """
         wanted = wanted or Wanted()
-        found = list(islice(self._entries(wanted, self._source.read_log(after=after)), limit + 1))
-        if len(found) <= limit:
-            return Page(entries=tuple(found))
-        shown = found[:limit]
-        return Page(entries=tuple(shown), next_after=shown[-1].position if shown else after)
+        head, _ = self._source.head()
+        looked_at = islice(self._source.read_log(after=after), scanned_max)
+        found = list(islice(self._entries(wanted, looked_at), limit + 1))
+        if len(found) > limit:
+            shown = found[:limit]
+            return Page(entries=tuple(shown), next_after=shown[-1].position if shown else after)
+        is_cut = scanned_max is not None and after + scanned_max < head
+        return Page(entries=tuple(found), next_after=after + scanned_max if is_cut and scanned_max else None)
 
-    def read_newest(self, wanted: Wanted | None = None, *, limit: int = 100) -> Page:
+    def read_newest(
+        self,
+        wanted: Wanted | None = None,
+        *,
+        limit: int = 100,
+        before: int | None = None,
+        scanned_max: int | None = None,
+    ) -> Page:
         """Return the last `limit` wanted entries, oldest first; `next_after` follows what is written later.
+
+        Args:
+            wanted: Which; None: all.
+            limit: Entries on a page.
+            before: Position that they lie before; None: the end of the log.
+            scanned_max: Events that are looked at for them.
 
         Raises as `read`.
         """
         wanted = wanted or Wanted()
         head, _ = self._source.head()
+        end = start = head if before is None else max(0, min(head, before - 1))
+        floor = 0 if scanned_max is None else max(0, start - scanned_max)
         found: list[TimelineEntry] = []
-        end = head
-        while end > 0 and len(found) < limit:
-            begin = max(0, end - _WINDOW_EVENTS)
+        while end > floor and len(found) < limit:
+            begin = max(floor, end - _WINDOW_EVENTS)
             window = islice(self._source.read_log(after=begin), end - begin)
             found = list(self._entries(wanted, window)) + found
             end = begin
-        return Page(entries=tuple(found[-limit:] if limit else ()), next_after=head)
+        is_more = len(found) > limit or end > 0
+        shown = tuple(found[-limit:] if limit else ())
+        first = shown[0].position if len(found) > limit and shown else end + 1
+        return Page(entries=shown, next_after=start, earlier_before=first if is_more and first > 1 else None)
 
     def _entries(self, wanted: Wanted, recorded: Iterator[RecordedEvent]) -> Iterator[TimelineEntry]:
         for each in recorded:

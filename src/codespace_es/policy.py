@@ -55,6 +55,11 @@ def may_grant(workspace: Workspace | None, channel: Channel) -> bool:
     return channel in OPERATOR_CHANNELS or (workspace is not None and workspace.approvals != "operator")
 
 
+def needs_hold(workspace: Workspace, channel: Channel) -> bool:
+    """Return whether a mutation waits for a decision: not where the one who decides asks for it himself."""
+    return workspace.approvals != "off" and channel not in OPERATOR_CHANNELS
+
+
 def protects(workspace: Workspace) -> Callable[[str], bool]:
     """Return the predicate `may this path never be written`, for normalised relative paths.
 

@@ -212,7 +212,7 @@ async def test_a_body_that_doesnt_arrive_is_given_up(monkeypatch: pytest.MonkeyP
 
     raw = [(name.lower().encode(), value.encode()) for name, value in headers()]
     with anyio.fail_after(5):
-        await Guard(app, ADMITTANCE)({"type": "http", "method": "POST", "headers": raw}, receive, send)
+        await Guard(app, ADMITTANCE)({"type": "http", "method": "POST", "path": "/mcp", "headers": raw}, receive, send)
     assert (sent[0]["status"], app.bodies) == (408, [])
 
 
@@ -229,7 +229,7 @@ async def test_a_client_that_goes_away_before_its_request_is_whole_has_asked_for
         sent.append(message)
 
     raw = [(name.lower().encode(), value.encode()) for name, value in headers()]
-    await Guard(app, ADMITTANCE)({"type": "http", "method": "POST", "headers": raw}, receive, send)
+    await Guard(app, ADMITTANCE)({"type": "http", "method": "POST", "path": "/mcp", "headers": raw}, receive, send)
     assert (sent, app.bodies) == ([], [])
 
 

@@ -40,7 +40,7 @@ async def inbox(server: Server) -> AsyncIterator[httpx2.AsyncClient]:
     app = build_app(
         build_server(server.codespace, server._life),
         Admittance.to_listener("127.0.0.1", 8787, token=TOKEN),
-        inbox=inbox_routes(server.codespace),
+        routes=inbox_routes(server.codespace),
     )
     async with httpx2.AsyncClient(
         transport=httpx2.ASGITransport(app=app), base_url="http://127.0.0.1:8787/inbox",

@@ -19,6 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 from support.stdio_client import Era, environment, product, read_log
 
 TOKEN = "a-token-that-nobody-may-see"
+OPERATOR_TOKEN = "an-operators-token-that-nobody-may-see"
 
 _LISTENING = re.compile(r"listening on (http://\S+)")
 
@@ -33,6 +34,7 @@ class HttpServer:
     url: str
     scratch: Path
     token: str | None
+    operator_token: str | None = None
 
     @property
     def port(self) -> int:
@@ -43,6 +45,16 @@ class HttpServer:
     @property
     def headers(self) -> dict[str, str]:
         return {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
+
+    @property
+    def root(self) -> str:
+        """Where every path begins."""
+        return self.url.removesuffix("/mcp")
+
+    def operator(self) -> httpx2.AsyncClient:
+        """Return a client that shows the operator's token."""
+        headers = {"Authorization": f"Bearer {self.operator_token}"}
+        return httpx2.AsyncClient(timeout=None, verify=False, headers=headers, base_url=self.root)
 
     @property
     def log(self) -> str:
@@ -119,17 +131,21 @@ def http_product(scratch: Path, *workspaces: str, address: str = "127.0.0.1:0") 
 
 
 @asynccontextmanager
-async def serving(command: list[str], scratch: Path, *, token: str | None = None) -> AsyncIterator[HttpServer]:
+async def serving(
+    command: list[str], scratch: Path, *, token: str | None = None, operator_token: str | None = None
+) -> AsyncIterator[HttpServer]:
     """Yield a server once it listens; on leaving it is killed, if it hasn't ended."""
     variables = environment(scratch)
     if token is not None:
         variables["CODESPACE_HTTP_TOKEN"] = token
+    if operator_token is not None:
+        variables["CODESPACE_OPERATOR_TOKEN"] = operator_token
     before = len(read_log(scratch)) if (scratch / "server.log").exists() else 0
     with open(scratch / "server.log", "ab") as log:
         process = await anyio.open_process(command, env=variables, cwd=scratch, stdin=None, stdout=log, stderr=log)
     try:
         url = await _url(process, scratch, before)
-        yield HttpServer(process, url, scratch, token)
+        yield HttpServer(process, url, scratch, token, operator_token)
     finally:
         with anyio.CancelScope(shield=True):
             if process.returncode is None:

@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 import sys
+from functools import partial
 
 import anyio
 import click
@@ -49,6 +50,7 @@ async def _serve_stdio(settings: Settings, faults: FaultHook) -> None:
 
 async def _serve_http(settings: Settings, address: HttpSettings, faults: FaultHook) -> None:
     from adapters.bootstrap import open_codespace
+    from adapters.cli.reading import open_log
     from adapters.http.listening import listen
     from adapters.http.serving import serve_http
     from adapters.mcp_server.server import build_server
@@ -56,7 +58,8 @@ async def _serve_http(settings: Settings, address: HttpSettings, faults: FaultHo
     with listen(address) as listener:
         async with open_codespace(settings, transport="http", faults=faults) as opened:
             server = build_server(opened.codespace, opened.life)
-            await serve_http(server, opened.codespace, opened.life, listener, address)
+            open_source = None if settings.log_path is None else partial(open_log, settings)
+            await serve_http(server, opened.codespace, opened.life, listener, address, open_source=open_source)
 
 
 def dying_at(point: str | None) -> FaultHook:

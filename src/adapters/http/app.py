@@ -10,10 +10,11 @@ from typing import Any
 
 from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.routing import Route
+from starlette.routing import BaseRoute
 
 from adapters.http.guard import Admittance, Guard
 from adapters.http.open_requests import OpenRequests
+from adapters.http.sessions import Sessions
 
 MCP_PATH = "/mcp"
 
@@ -22,14 +23,20 @@ _CHECKED_BY_THE_GUARD = TransportSecuritySettings(enable_dns_rebinding_protectio
 
 
 def build_app(
-    server: Server[Any], admittance: Admittance, *, inbox: Sequence[Route] = (), is_stateless: bool = True
+    server: Server[Any],
+    admittance: Admittance,
+    *,
+    routes: Sequence[BaseRoute] = (),
+    sessions: Sessions | None = None,
+    is_stateless: bool = True,
 ) -> OpenRequests:
     """Return the app; it knows which requests are open in it, and can end them.
 
     Args:
         server: Answers every MCP request.
         admittance: Who is let in.
-        inbox: People's side of steering, beside `/mcp`.
+        routes: What stands beside `/mcp`.
+        sessions: The operator's browsers, where `routes` let them log in.
         is_stateless: False is for the conformance suite alone, which tests sessions.
     """
     served = server.streamable_http_app(
@@ -37,6 +44,6 @@ def build_app(
         stateless_http=is_stateless,
         max_request_body_size=admittance.body_bytes_max,
         transport_security=_CHECKED_BY_THE_GUARD,
-        custom_starlette_routes=list(inbox),
+        custom_starlette_routes=list(routes),  # type: ignore[arg-type]  # the list goes to Starlette, which takes any
     )
-    return OpenRequests(Guard(served, admittance))
+    return OpenRequests(Guard(served, admittance, sessions))

@@ -4,7 +4,7 @@ In this order, each by exact comparison:
 
 1. Host: the listener's own names and the configured ones; so a name that an attacker points at this machine is refused.
 2. Origin, where there is one: the server's own and the configured ones; `null` is nobody's.
-3. Bearer token, where one is configured, compared as bytes in constant time; it is never echoed and never logged.
+3. What its path asks for (`credentials`): tokens are compared as bytes in constant time, never echoed, never logged.
 4. Body: read whole before the app sees any of it, up to a limit and within a time; JSON that holds half a character
    isn't text, and would end up in files.
 
@@ -12,17 +12,18 @@ Whoever is refused leaves no trace: nothing behind the guard has seen the reques
 Source: contract B7.3; library facts on mcp 2.3.0 over HTTP.
 """
 
-import hmac
-import json
 import re
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import anyio
 from pydantic_core import from_json
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from adapters.http.credentials import LOGIN_BYTES_MAX, LOGIN_PATH, Credentials
+from adapters.http.refusal import Refusal, refuse
+from adapters.http.request_headers import declared_bytes, has, is_chunked, is_reading, only
+from adapters.http.sessions import Sessions
 from codespace_es.vocabulary import limits
 
 _BODY_SECONDS_MAX = 60.0
@@ -44,6 +45,7 @@ class Admittance:
     origins: frozenset[str]
     """Accepted Origin headers, lower case."""
     token: str | None = field(default=None, repr=False)
+    operator_token: str | None = field(default=None, repr=False)
     body_bytes_max: int = limits.MESSAGE_BYTES_MAX
 
     @classmethod
@@ -53,6 +55,7 @@ class Admittance:
         port: int,
         *,
         token: str | None = None,
+        operator_token: str | None = None,
         allowed_hosts: Iterable[str] = (),
         allowed_origins: Iterable[str] = (),
     ) -> "Admittance":
@@ -68,30 +71,17 @@ class Admittance:
             own |= names
         hosts = {*own, "localhost", "127.0.0.1", "[::1]", *allowed_hosts}
         origins = {*(f"http://{authority}" for authority in own), *allowed_origins}
-        return cls(frozenset(map(str.lower, hosts)), frozenset(map(str.lower, origins)), token)
+        return cls(frozenset(map(str.lower, hosts)), frozenset(map(str.lower, origins)), token, operator_token)
 
 
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    status: int
-    error: str
-    message: str | None = None
-    headers: tuple[tuple[bytes, bytes], ...] = ()
-
-    def body(self) -> bytes:
-        told = {"error": self.error} if self.message is None else {"error": self.error, "message": self.message}
-        return json.dumps(told, separators=(",", ":")).encode()
-
-
-_WRONG_HOST = _Refusal(
+_WRONG_HOST = Refusal(
     421, "host_not_allowed", "This server doesn't answer to that Host; its operator lists others in http.allowed_hosts."
 )
-_WRONG_ORIGIN = _Refusal(
+_WRONG_ORIGIN = Refusal(
     403, "origin_not_allowed", "Pages of that Origin may not call; the operator lists others in http.allowed_origins."
 )
-_UNAUTHORIZED = _Refusal(401, "unauthorized", headers=((b"www-authenticate", b"Bearer"),))
-_NOT_TEXT = _Refusal(400, "not_text", r"The body holds a \u escape that is half of a surrogate pair: that isn't text.")
-_TOO_SLOW = _Refusal(408, "body_too_slow", f"The body has to arrive within {_BODY_SECONDS_MAX:.0f} seconds.")
+_NOT_TEXT = Refusal(400, "not_text", r"The body holds a \u escape that is half of a surrogate pair: that isn't text.")
+_TOO_SLOW = Refusal(408, "body_too_slow", f"The body has to arrive within {_BODY_SECONDS_MAX:.0f} seconds.")
 
 
 class _GoneError(Exception):
@@ -101,10 +91,10 @@ class _GoneError(Exception):
 class Guard:
     """Lets requests through to an ASGI app, or answers them itself."""
 
-    def __init__(self, app: ASGIApp, admittance: Admittance) -> None:
+    def __init__(self, app: ASGIApp, admittance: Admittance, sessions: Sessions | None = None) -> None:
         self._app = app
         self._admittance = admittance
-        self._credential = None if admittance.token is None else f"Bearer {admittance.token}".encode()
+        self._credentials = Credentials(admittance.token, admittance.operator_token, sessions or Sessions())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection. Anything but HTTP and the lifespan is refused: there are no WebSockets here."""
@@ -120,40 +110,41 @@ class Guard:
         refusal = self._refusal(scope)
         if refusal is not None:
             await _discard_body(scope, receive)
-            await _refuse(refusal, scope, send)
+            await refuse(refusal, scope, send)
             return
         try:
             with anyio.fail_after(_BODY_SECONDS_MAX):
                 body = await self._read_body(scope, receive)
         except TimeoutError:
-            await _refuse(_TOO_SLOW, scope, send)
+            await refuse(_TOO_SLOW, scope, send)
         except _GoneError:
             return
         else:
             if body is None:
-                await _refuse(self._too_large(), scope, send)
+                await refuse(_too_large(self._largest(scope)), scope, send)
             elif _holds_half_a_character(body):
-                await _refuse(_NOT_TEXT, scope, send)
+                await refuse(_NOT_TEXT, scope, send)
             else:
                 await self._app(scope, _Replay(body, receive), send)
 
-    def _refusal(self, scope: Scope) -> _Refusal | None:
+    def _refusal(self, scope: Scope) -> Refusal | None:
         """Return why a request is refused by its headers, None if it isn't."""
-        if _only(scope, b"host").lower() not in self._admittance.hosts:
+        if only(scope, b"host").lower() not in self._admittance.hosts:
             return _WRONG_HOST
-        if _has(scope, b"origin") and _only(scope, b"origin").lower() not in self._admittance.origins:
+        if has(scope, b"origin") and only(scope, b"origin").lower() not in self._admittance.origins:
             return _WRONG_ORIGIN
-        if self._credential is not None:
-            given = _only(scope, b"authorization").encode("latin-1")
-            if not hmac.compare_digest(given, self._credential):
-                return _UNAUTHORIZED
-        if _declared_bytes(scope) > self._admittance.body_bytes_max:
-            return self._too_large()
-        return None
+        refusal = self._credentials.refusal(scope)
+        if refusal is None and declared_bytes(scope) > self._largest(scope):
+            return _too_large(self._largest(scope))
+        return refusal
+
+    def _largest(self, scope: Scope) -> int:
+        """Return how many bytes the body may have: few where nobody has shown anything yet."""
+        return LOGIN_BYTES_MAX if scope["path"] == LOGIN_PATH else self._admittance.body_bytes_max
 
     async def _read_body(self, scope: Scope, receive: Receive) -> bytes | None:
         """Return the body; None if it is too large, and what is left of it has been thrown away."""
-        if scope["method"] in ("GET", "HEAD") and not (_has(scope, b"content-length") or _is_chunked(scope)):
+        if is_reading(scope) and not (has(scope, b"content-length") or is_chunked(scope)):
             return b""  # what comes next may be long in coming: the end of the connection
         body = bytearray()
         while True:
@@ -162,18 +153,12 @@ class Guard:
                 raise _GoneError
             body += message.get("body", b"")
             is_whole = not message.get("more_body", False)
-            if len(body) > self._admittance.body_bytes_max:
+            if len(body) > self._largest(scope):
                 if not is_whole:
                     await _discard(receive)
                 return None
             if is_whole:
                 return bytes(body)
-
-    def _too_large(self) -> _Refusal:
-        largest = self._admittance.body_bytes_max
-        return _Refusal(
-            413, "body_too_large", f"A request's body may have {largest} bytes. Send a large patch as several."
-        )
 
 
 class _Replay:
@@ -190,21 +175,13 @@ class _Replay:
         return {"type": "http.request", "body": body, "more_body": False}
 
 
-async def _refuse(refusal: _Refusal, scope: Scope, send: Send) -> None:
-    body = refusal.body()
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-        (b"connection", b"close"),
-        *refusal.headers,
-    ]
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+def _too_large(largest: int) -> Refusal:
+    return Refusal(413, "body_too_large", f"A request's body may have {largest} bytes. Send a large patch as several.")
 
 
 async def _discard_body(scope: Scope, receive: Receive) -> None:
     """Read a body that was never asked for; a client that asks first whether to send one is told by the answer."""
-    if not _has(scope, b"expect"):
+    if not has(scope, b"expect"):
         await _discard(receive)
 
 
@@ -228,26 +205,3 @@ def _holds_half_a_character(body: bytes) -> bool:
     except ValueError as error:
         return "hex escape" in str(error)
     return False
-
-
-def _values(scope: MutableMapping[str, Any], name: bytes) -> list[bytes]:
-    return [value for key, value in scope["headers"] if key == name]
-
-
-def _has(scope: Scope, name: bytes) -> bool:
-    return bool(_values(scope, name))
-
-
-def _only(scope: Scope, name: bytes) -> str:
-    """Return the value of a header that is there exactly once, else an empty text."""
-    values = _values(scope, name)
-    return values[0].decode("latin-1") if len(values) == 1 else ""
-
-
-def _is_chunked(scope: Scope) -> bool:
-    return _has(scope, b"transfer-encoding")
-
-
-def _declared_bytes(scope: Scope) -> int:
-    declared = _only(scope, b"content-length")
-    return int(declared) if declared.isascii() and declared.isdigit() else 0

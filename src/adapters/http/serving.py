@@ -17,12 +17,16 @@ import anyio
 import uvicorn
 from anyio.abc import TaskGroup
 from mcp.server.lowlevel import Server
+from starlette.routing import BaseRoute
 
 from adapters.http.app import MCP_PATH, build_app
+from adapters.http.audit import Audit, OpenSource
 from adapters.http.guard import Admittance
 from adapters.http.inbox import inbox_routes
 from adapters.http.listening import Listener
 from adapters.http.open_requests import OpenRequests
+from adapters.http.openapi import openapi_route
+from adapters.http.operator import operator_routes
 from adapters.settings.http import HttpSettings
 from codespace_es.aggregates.instance import InstanceStopped
 from codespace_es.codespace import Codespace
@@ -55,17 +59,31 @@ async def serve_http(
     listener: Listener,
     settings: HttpSettings,
     *,
+    open_source: OpenSource | None = None,
     is_stateless: bool = True,
 ) -> None:
-    """Serve until a signal comes; effects that have begun are waited for. See `build_app` for `is_stateless`."""
+    """Serve until a signal comes; effects that have begun are waited for.
+
+    Args:
+        server: Answers every MCP request.
+        codespace: The door.
+        life: Records why it ends.
+        listener: The bound socket.
+        settings: Who is let in, and whether the operator is.
+        open_source: Opens the log's file for the operator to look at; None: the log is in memory.
+        is_stateless: See `build_app`.
+    """
     admittance = Admittance.to_listener(
         listener.host,
         listener.port,
         token=settings.token,
+        operator_token=settings.operator_token,
         allowed_hosts=settings.allowed_hosts,
         allowed_origins=settings.allowed_origins,
     )
-    app = build_app(server, admittance, inbox=inbox_routes(codespace), is_stateless=is_stateless)
+    audit = None if settings.operator_token is None else Audit(open_source, codespace.world.clock)
+    routes = routes_beside_mcp(codespace, audit)
+    app = build_app(server, admittance, routes=routes, is_stateless=is_stateless)
     serving = _SignalsLeftAlone(_configuration(app))
     tasks: TaskGroup
     with anyio.open_signal_receiver(*_ENDING_SIGNALS) as signals:
@@ -78,6 +96,14 @@ async def serve_http(
             tasks.cancel_scope.cancel()
     _ignore_later_signals()
     life.stop_because(InstanceStopped(reason="signal"))
+
+
+def routes_beside_mcp(codespace: Codespace, audit: Audit | None) -> list[BaseRoute]:
+    """Return what is served beside `/mcp`: the inbox, and the operator's side where `audit` is given."""
+    routes: list[BaseRoute] = [*inbox_routes(codespace), openapi_route("/inbox")]
+    if audit is not None:
+        routes += [*operator_routes(codespace, audit), openapi_route("/operator")]
+    return routes
 
 
 def _configuration(app: OpenRequests) -> uvicorn.Config:

@@ -9,7 +9,6 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 
 from adapters.settings.model import (
-    LATER_HTTP_KEYS,
     LATER_KEYS,
     LATER_WORKSPACE_KEYS,
     FileSettings,
@@ -50,7 +49,6 @@ def check_settings(written: object, *, origin: str) -> FileSettings:
         if workspace.root is None:
             raise StartupError(f"{origin}: workspaces.{name}.root is missing: it names the directory.")
     _refuse_later(settings, LATER_KEYS, f"{origin}: ")
-    _refuse_later(settings.http, LATER_HTTP_KEYS, f"{origin}: http.")
     _refuse_later(settings.defaults, LATER_WORKSPACE_KEYS, f"{origin}: defaults.")
     for name, workspace in settings.workspaces.items():
         _refuse_later(workspace, LATER_WORKSPACE_KEYS, f"{origin}: workspaces.{name}.")

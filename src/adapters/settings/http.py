@@ -8,6 +8,7 @@ from adapters.settings.model import HttpTable, WorkspaceTable
 from adapters.settings.problem import StartupError
 
 TOKEN_VARIABLE = "CODESPACE_HTTP_TOKEN"  # noqa: S105 - the variable's name
+OPERATOR_TOKEN_VARIABLE = "CODESPACE_OPERATOR_TOKEN"  # noqa: S105 - the variable's name
 
 _ADDRESS = re.compile(r"(?:\[(?P<literal>[0-9A-Fa-f:.%\w]+)\]|(?P<name>[^\s\[\]:/@]+)):(?P<port>[0-9]{1,5})")
 _AUTHORITY = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
@@ -24,6 +25,8 @@ class HttpSettings:
     """0: any that is free."""
     token: str | None = field(default=None, repr=False)
     """What callers have to show; None: nothing, which is for loopback alone."""
+    operator_token: str | None = field(default=None, repr=False)
+    """What the operator has to show; None: the operator's API and pages are off."""
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
 
@@ -31,11 +34,11 @@ class HttpSettings:
 def resolve_http(
     written: HttpTable, tables: Mapping[str, WorkspaceTable], environment: Mapping[str, str]
 ) -> HttpSettings:
-    """Return the settings: the environment's token wins over the file's, and a blank one is none.
+    """Return the settings: the environment's tokens win over the file's, and a blank one is none.
 
     Args:
         written: The file's `[http]`.
-        tables: The workspaces, none of which may hand the token on to commands.
+        tables: The workspaces, none of which may hand a token on to commands.
         environment: The process' environment.
 
     Raises:
@@ -44,12 +47,22 @@ def resolve_http(
     _require_all(written.allowed_hosts, _AUTHORITY, "http.allowed_hosts", "a name with or without :PORT")
     _require_all(written.allowed_origins, _ORIGIN, "http.allowed_origins", "scheme://name with or without :PORT")
     for name, table in tables.items():
-        if TOKEN_VARIABLE in table.pass_env:
-            raise StartupError(f"Workspace {name!r}: pass_env would hand {TOKEN_VARIABLE} to commands; remove it.")
+        for variable in (TOKEN_VARIABLE, OPERATOR_TOKEN_VARIABLE):
+            if variable in table.pass_env:
+                raise StartupError(f"Workspace {name!r}: pass_env would hand {variable} to commands; remove it.")
+    token = _token(environment.get(TOKEN_VARIABLE), TOKEN_VARIABLE) or _token(written.token, "http.token")
+    operator_token = _token(environment.get(OPERATOR_TOKEN_VARIABLE), OPERATOR_TOKEN_VARIABLE) or _token(
+        written.operator_token, "http.operator_token"
+    )
+    if operator_token is not None and operator_token == token:
+        raise StartupError(
+            "The operator's token is also the agents' token, so whoever is held could grant. Give it its own."
+        )
     return HttpSettings(
         host=written.host,
         port=written.port,
-        token=_token(environment.get(TOKEN_VARIABLE), TOKEN_VARIABLE) or _token(written.token, "http.token"),
+        token=token,
+        operator_token=operator_token,
         allowed_hosts=tuple(written.allowed_hosts),
         allowed_origins=tuple(written.allowed_origins),
     )

@@ -11,7 +11,7 @@ from typing import Any
 from adapters.settings.directories import LOG_FILE_NAME, default_data_directory
 from adapters.settings.file import not_supported, read_settings_file
 from adapters.settings.http import HttpSettings, resolve_http
-from adapters.settings.model import OPERATOR_API, FileSettings, Later, WorkspaceTable
+from adapters.settings.model import FileSettings, Later, WorkspaceTable
 from adapters.settings.problem import StartupError
 from adapters.settings.workspaces import parse_short_form, resolve_workspaces
 from codespace_es.vocabulary.event import Digest
@@ -25,7 +25,6 @@ DEFAULT_COMMAND_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
 
 _LATER_VARIABLES: Mapping[str, Later] = MappingProxyType({
     "CODESPACE_STORE": Later(("sqlite",), "another store than SQLite"),
-    "CODESPACE_OPERATOR_TOKEN": Later((), OPERATOR_API),
 })
 
 

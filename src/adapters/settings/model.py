@@ -64,7 +64,9 @@ class HttpTable(_Table):
     host: str = Field(default="127.0.0.1", description="Address to listen on.")
     port: int = Field(default=8787, ge=0, le=65_535, description="Port to listen on; 0 is any that is free.")
     token: str | None = Field(default=None, description="Bearer token of agents; required beyond loopback.")
-    operator_token: str | None = Field(default=None, description="Bearer token of the operator.")
+    operator_token: str | None = Field(
+        default=None, description="The operator's token; without one the operator's API and console are off."
+    )
     allowed_hosts: list[str] = Field(default=[], description="Host headers accepted beside those of the listener.")
     allowed_origins: list[str] = Field(default=[], description="Origin headers accepted beside the server's own.")
 
@@ -102,10 +104,4 @@ LATER_KEYS: Mapping[str, Later] = MappingProxyType({
     "store": Later(("sqlite",), "another store than SQLite"),
     "resolve_listing": Later(("always",), _PREVIEWS),
     "custom_tools": Later(([],), "custom tools"),
-})
-
-OPERATOR_API = "the operator's API"
-
-LATER_HTTP_KEYS: Mapping[str, Later] = MappingProxyType({
-    "operator_token": Later((None,), OPERATOR_API),
 })

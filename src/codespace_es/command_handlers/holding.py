@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from codespace_es import policy
 from codespace_es.aggregates.approval import (
     APPROVAL,
     ApprovalCreated,
@@ -55,12 +56,12 @@ class HeldRequest:
 
 
 async def hold_if_required(world: World, request: HeldRequest, caller: Caller) -> None:
-    """Pass if the workspace's operator lets such requests run at once.
+    """Pass if such a request of this caller may run at once.
 
     Raises:
         CodespaceError: APPROVAL_REQUIRED with the `approval_id` of its hold.
     """
-    if request.workspace.approvals == "off":
+    if not policy.needs_hold(request.workspace, caller.channel):
         return
     approval_id = await open_hold(world, request, "policy", caller)
     raise CodespaceError(

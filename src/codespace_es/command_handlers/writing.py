@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from anyio import to_thread
 
+from codespace_es import policy
 from codespace_es.admission import find_replay, take_lease
 from codespace_es.aggregates.claim import CLAIM, TakeClaim
 from codespace_es.aggregates.operation import (
@@ -105,7 +106,7 @@ async def write_patch(world: World, request: PatchRequest, caller: Caller) -> Pa
     if replay is not None:
         return replay
     is_new_effect = request.resumed is None and not request.check_only
-    if request.held is not None and is_new_effect and request.workspace.approvals != "off":
+    if request.held is not None and is_new_effect and policy.needs_hold(request.workspace, caller.channel):
         await hold_if_required(world, await request.held(), caller)
     lease = await take_lease(world, request.workspace, caller)
 

@@ -23,7 +23,7 @@ def written(tmp_path: Path, text: str) -> Path:
 
 
 def test_without_a_word_it_is_this_machine_and_nobody_has_to_show_anything(tmp_path: Path) -> None:
-    assert loaded(written(tmp_path, "")).http == HttpSettings("127.0.0.1", 8787, None, (), ())
+    assert loaded(written(tmp_path, "")).http == HttpSettings("127.0.0.1", 8787, None, None, (), ())
 
 
 def test_the_file_says_where_and_the_command_line_says_it_better(tmp_path: Path) -> None:
@@ -80,13 +80,26 @@ def test_a_pattern_or_a_part_too_much_is_refused_since_every_entry_is_exact(key:
         resolve_http(HttpTable.model_validate({key: [entry]}), {}, {})
 
 
-def test_no_workspace_may_hand_the_token_on_to_commands() -> None:
-    table = WorkspaceTable(root="/x", pass_env=["CODESPACE_HTTP_TOKEN"])
-    with pytest.raises(StartupError, match="pass_env would hand CODESPACE_HTTP_TOKEN to commands"):
-        resolve_http(HttpTable(), {"demo": table}, {"CODESPACE_HTTP_TOKEN": "s3cret"})
+@pytest.mark.parametrize("variable", ["CODESPACE_HTTP_TOKEN", "CODESPACE_OPERATOR_TOKEN"])
+def test_no_workspace_may_hand_a_token_on_to_commands(variable: str) -> None:
+    table = WorkspaceTable(root="/x", pass_env=[variable])
+    with pytest.raises(StartupError, match=f"pass_env would hand {variable} to commands"):
+        resolve_http(HttpTable(), {"demo": table}, {variable: "s3cret"})
 
 
-def test_the_operators_token_is_refused_as_long_as_nothing_asks_for_it(tmp_path: Path) -> None:
-    with pytest.raises(StartupError, match=r"http\.operator_token is not supported by this version") as refused:
-        loaded(written(tmp_path, '[http]\noperator_token = "s3cret"\n'))
+def test_the_operators_token_is_read_like_the_agents_and_told_as_little(tmp_path: Path) -> None:
+    config = written(tmp_path, '[http]\noperator_token = "from-file"\n')
+    assert loaded(config).http.operator_token == "from-file"
+    assert loaded(config, CODESPACE_OPERATOR_TOKEN=" from-environment ").http.operator_token == "from-environment"
+    assert loaded(written(tmp_path, ""), CODESPACE_OPERATOR_TOKEN=" ").http.operator_token is None
+    assert "from-file" not in repr(loaded(config))
+    with pytest.raises(StartupError, match="can't be sent in a header") as refused:
+        loaded(config, CODESPACE_OPERATOR_TOKEN="two words")
+    assert "two words" not in str(refused.value)
+
+
+def test_the_operators_token_is_nobody_elses(tmp_path: Path) -> None:
+    config = written(tmp_path, '[http]\ntoken = "s3cret"\noperator_token = "s3cret"\n')
+    with pytest.raises(StartupError, match="Give it its own") as refused:
+        loaded(config)
     assert "s3cret" not in str(refused.value)

@@ -73,7 +73,6 @@ def test_the_log_lies_in_the_data_directory_unless_its_file_is_named(tmp_path: P
     ("name", "off", "asking"),
     [
         ("CODESPACE_STORE", "sqlite", "postgresql://me:s3cret@host"),
-        ("CODESPACE_OPERATOR_TOKEN", " ", "s3cret"),
     ],
 )
 def test_a_variable_of_a_later_feature_is_refused_and_never_ignored(name: str, off: str, asking: str) -> None:

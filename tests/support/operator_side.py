@@ -1,0 +1,42 @@
+"""The operator's side of HTTP in this process: real guard, routes and door over a real log, without a socket."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import httpx2
+
+from adapters.http.app import build_app
+from adapters.http.audit import Audit
+from adapters.http.guard import Admittance
+from adapters.http.serving import routes_beside_mcp
+from adapters.http.sessions import Sessions
+from adapters.log.reader import LogReader
+from adapters.mcp_server.server import build_server
+from codespace_es.event_catalogue import CATALOGUE
+from support.server import Server
+
+AGENT = "the-agents-token"
+OPERATOR = "the-operators-token"
+HERE = "http://127.0.0.1:8787"
+
+
+@asynccontextmanager
+async def operator_side(
+    server: Server, scratch: Path, *, token: str = OPERATOR, is_in_memory: bool = False
+) -> AsyncIterator[httpx2.AsyncClient]:
+    """Yield a client that shows `token`; the paths that it is given begin at the server's root."""
+    open_source = None if is_in_memory else partial(LogReader, scratch / "data" / "codespace.db", CATALOGUE)
+    sessions = Sessions()
+    app = build_app(
+        build_server(server.codespace, server._life),
+        Admittance.to_listener("127.0.0.1", 8787, token=AGENT, operator_token=OPERATOR),
+        routes=routes_beside_mcp(server.codespace, Audit(open_source, server.world.clock)),
+        sessions=sessions,
+    )
+    async with httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(app=app), base_url=HERE,
+        headers={"Authorization": f"Bearer {token}"} if token else {},
+    ) as client:
+        yield client
