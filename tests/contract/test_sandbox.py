@@ -71,6 +71,18 @@ async def test_a_request_to_end_reaches_the_command_itself(here: Confined, tty: 
 
 
 @at_each_level
+@pytest.mark.parametrize("tty", [False, True])
+async def test_a_command_that_is_ended_before_it_has_begun_gets_no_time(here: Confined, tty: bool) -> None:
+    """While it is still being confined, what is asked to end is what confines it."""
+    process, _ = await here.start("sh", "-c", "sleep 0.4; echo begun > begun", tty=tty)
+    await process.end(signal=signal.SIGTERM, grace_ms=20_000)
+    end = await process.wait()
+    assert end.wait_status is not None
+    assert os.waitstatus_to_exitcode(end.wait_status) < 0
+    assert not (here.root / "begun").exists()
+
+
+@at_each_level
 async def test_a_command_that_ignores_the_request_is_killed(here: Confined) -> None:
     process, _ = await here.start("bash", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done")
     await until_output(process, b"ready")

@@ -21,6 +21,7 @@ from typing import Any
 import ptyprocess
 
 import adapters.spawner
+import adapters.wire
 from adapters.runner.spawner_runner import SpawnerRunner, open_runner
 from adapters.wire import Message
 from codespace_es.ports.runner import ProcessEnd, RunnerCommand, SandboxReport
@@ -125,6 +126,7 @@ def _copy_code(target: Path) -> None:
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(package, target / "adapters" / "spawner", ignore=ignored)
     shutil.copytree(Path(ptyprocess.__file__).parent, target / "ptyprocess", ignore=ignored)
+    shutil.copy(Path(adapters.wire.__file__), target / "adapters" / "wire.py")
     (target / "adapters" / "__init__.py").write_text("")
     for name in ("escape_spawner.py", "escape_attempts.py"):
         shutil.copy(Path(__file__).parent / name, target / name)

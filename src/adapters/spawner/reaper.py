@@ -70,6 +70,7 @@ class _Execution:
         self._leader_status: int | None = None
         self._gone_at: float | None = None
         self._duration_ms = 0
+        self._seconds_after_leader = AFTER_LEADER_SECONDS
         self._kill_at: float | None = None
         self._kill_passes = 0
         self._not_swept: set[int] = set()
@@ -190,7 +191,7 @@ class _Execution:
                 now = time.monotonic()
                 self._duration_ms = 0 if self._gone_at is None else round((now - self._gone_at) * 1000)
                 if self._has_children:
-                    self._kill_by(now + AFTER_LEADER_SECONDS)
+                    self._kill_by(now + self._seconds_after_leader)
                     if self._refusal is None:
                         self._say("leader_exited", wait_status=self._leader_status)
 
@@ -201,12 +202,17 @@ class _Execution:
             self._end_now()
             return
         members = descendants(os.getpid())
-        members = members[self._wrappers_among(members) :] or members
-        for member in members:
+        count = self._wrappers_among(members)
+        for member in members[count:]:
             if send_signal(member, number):
                 self._count(member.pid, member.started_ticks)
-        for member in members:
+        for member in members[count:]:
             send_signal(member, signal.SIGCONT)
+        if 0 < count == len(members):
+            # Nothing of the command itself is there. If it hasn't begun, it gets no time; if it has ended, the outer
+            # wrapper knows how by now, and tells. A mere request would end the outer one alone, and start the command.
+            self._seconds_after_leader = 0.0
+            send_signal(members[-1], signal.SIGKILL)
         self._kill_by(time.monotonic() + grace_seconds)
 
     def _end_now(self) -> None:
