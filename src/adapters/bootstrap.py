@@ -22,7 +22,7 @@ from anyio.abc import TaskGroup
 from adapters.clock_and_ids import RandomIds, SystemClock
 from adapters.files.workspace_files import DirectoryFilesByRoot
 from adapters.locks.flock import lock_directory_of_user
-from adapters.locks.instance_lock import FlockInstanceLocks
+from adapters.locks.instance_lock import FlockInstanceLocks, OwnInstanceLock
 from adapters.locks.lease import FlockWorkspaceLeases
 from adapters.log.event_log import SqliteEventLog
 from adapters.machine import allow_many_descriptors, new_file_mode, this_process
@@ -110,7 +110,7 @@ async def open_codespace(
                 _own_lock(instance_id) as lock,
                 _runner(settings, lock) as runner,
                 open_effects() as effects,
-                _alive(settings, transport, _Made(instance_id, log, runner, effects, faults, clock)) as opened,
+                _alive(settings, transport, _Made(instance_id, lock, log, runner, effects, faults, clock)) as opened,
             ):
                 is_alive = True
                 yield opened
@@ -143,7 +143,7 @@ def _log(
 
 
 @asynccontextmanager
-async def _own_lock(instance_id: InstanceId) -> AsyncIterator[Held]:
+async def _own_lock(instance_id: InstanceId) -> AsyncIterator[OwnInstanceLock]:
     """Hold this instance's lock: as long as it is held, here or by the runner, this instance lives."""
     lock = FlockInstanceLocks(lock_directory_of_user()).take_own(instance_id)
     try:
@@ -164,6 +164,7 @@ class _Made:
     """What the way to life has made so far."""
 
     instance_id: InstanceId
+    lock: OwnInstanceLock
     log: EventLog
     runner: Runner
     effects: EffectRunner
@@ -185,7 +186,7 @@ def _world(settings: Settings, made: _Made) -> World:
         files=DirectoryFilesByRoot(),
         patch_writer=ExchangePatchWriter(made.faults),
         instance_locks=FlockInstanceLocks(locks),
-        leases=FlockWorkspaceLeases(locks),
+        leases=FlockWorkspaceLeases(locks, is_seen=made.lock.is_in_place),
         runner=made.runner,
         tool_host=NoToolHost(),
         live=LiveProcesses(),

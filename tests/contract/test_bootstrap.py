@@ -56,6 +56,7 @@ async def test_the_instance_s_lock_is_held_exactly_while_it_lives(project: Proje
     async with project.opened() as opened:
         instance_id = opened.world.instance_id
         assert locks.try_take(instance_id) is None
+    assert f"{instance_id}.lock" not in os.listdir(lock_directory_of_user())
     held = locks.try_take(instance_id)
     assert held is not None
     held.release()

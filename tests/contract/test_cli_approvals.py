@@ -117,6 +117,19 @@ def test_a_grant_is_the_operators_and_lets_it_run_once(project: Project) -> None
     assert project.call("verify").returncode == 0
 
 
+def test_a_hold_whose_stored_answer_was_pruned_is_never_run_again(project: Project) -> None:
+    """It was consumed, and nobody can give its answer any more: that is said, with what it led to."""
+    held = hold(project)
+    project.call("approvals", "grant", held)
+    first = ask(project, ResumeOperation(approval_id=held))[0]
+    assert project.call("prune", "--larger-than", "1", "--kind", "result", "--yes").returncode == 0
+    (project.root / "greeting.txt").write_text("hello\n")
+    again = ask(project, ResumeOperation(approval_id=held))[0]
+    assert (again["code"], again["approval_id"]) == ("APPROVAL_AMBIGUOUS", held)
+    assert again["operation_id"] == first["apply_patch"]["operation_id"]
+    assert (project.root / "greeting.txt").read_text() == "hello\n"
+
+
 def test_a_denial_says_why_and_needs_no_configuration(project: Project) -> None:
     held = hold(project)
     denied = project.call("approvals", "deny", held, "--reason", "not on a Friday", "--json")

@@ -1,6 +1,8 @@
 """What the locks promise: one holder, freed by the last descriptor, first come first served."""
 
+import fcntl
 import os
+import shutil
 import signal
 import stat
 import threading
@@ -70,17 +72,66 @@ def test_the_lock_of_a_living_instance_cant_be_taken_by_anybody(directory: str) 
     held.release()
 
 
-def test_a_released_lock_can_be_taken_and_its_file_stays(directory: str) -> None:
+def test_a_released_lock_can_be_taken_and_leaves_no_file(directory: str) -> None:
     locks = FlockInstanceLocks(directory)
     held = locks.take_own(INSTANCE)
-    held.release()
-    held.release()
     assert os.listdir(directory) == ["inst-1.lock"]
+    held.release()
+    held.release()
+    assert os.listdir(directory) == []
     again = locks.try_take(INSTANCE)
     assert again is not None
     with pytest.raises(ValueError, match="released"):
         held.fileno()
     again.release()
+    assert os.listdir(directory) == []
+
+
+def test_a_lock_whose_file_was_removed_meanwhile_is_no_lock(directory: str) -> None:
+    """Whoever opened the file before it went, and locks it after, holds nothing that others see."""
+    locks = LockDirectory(directory)
+    first = locks.try_lock("one")
+    assert first is not None
+    opened = os.open(os.path.join(directory, "one.lock"), os.O_RDWR)
+    first.remove()
+    fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    second = locks.try_lock("one")
+    assert second is not None
+    assert second.is_in_place()
+    assert locks.try_lock("one") is None
+    second.release()
+    os.close(opened)
+
+
+def test_of_many_that_take_and_remove_at_once_one_has_it(directory: str) -> None:
+    """Twelve processes take, mark, unmark and remove; two marks at a time would be two holders."""
+    mark = os.path.join(directory, "mark")
+
+    def take_often() -> bool:
+        locks = FlockInstanceLocks(directory)
+        taken = 0
+        while taken < 150:
+            held = locks.try_take(INSTANCE)
+            if held is None:
+                continue
+            os.close(os.open(mark, os.O_CREAT | os.O_EXCL))  # raises if somebody else is here
+            os.unlink(mark)
+            held.release()
+            taken += 1
+        return True
+
+    children = []
+    for _ in range(12):
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                code = 0 if take_often() else 1
+            finally:
+                os._exit(code)
+        children.append(child)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * 12
+    assert os.listdir(directory) == []
 
 
 def test_a_killed_holder_is_proved_dead_by_its_lock(directory: str) -> None:
@@ -105,6 +156,7 @@ def test_a_duplicate_elsewhere_holds_on_after_a_release(directory: str) -> None:
     held = locks.take_own(INSTANCE)
     duplicate = os.dup(held.fileno())
     held.release()
+    assert os.listdir(directory) == ["inst-1.lock"]
     assert locks.try_take(INSTANCE) is None
     os.close(duplicate)
     again = locks.try_take(INSTANCE)
@@ -183,6 +235,22 @@ async def test_a_free_lease_is_taken_at_once_and_other_workspaces_stay_free(leas
         other = await acquire(leases, OTHER_KEY)
     held.release()
     other.release()
+
+
+@pytest.mark.anyio
+async def test_a_server_whose_lock_was_deleted_takes_no_lease_any_more(directory: str) -> None:
+    """Somebody else's server, which finds no lock of it, may act as if it were dead."""
+    own = FlockInstanceLocks(directory).take_own(INSTANCE)
+    leases = FlockWorkspaceLeases(directory, is_seen=own.is_in_place)
+    (await acquire(leases)).release()
+    shutil.rmtree(directory)
+    for _ in range(2):
+        with pytest.raises(CodespaceError, match="was deleted") as caught:
+            await acquire(leases)
+        assert caught.value.code == ErrorCode.FILE_OPERATION_FAILED
+    (await acquire(FlockWorkspaceLeases(directory))).release()
+    own.release()
+    assert os.listdir(directory) == ["wsp-1.lock"]
 
 
 @pytest.mark.anyio

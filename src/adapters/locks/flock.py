@@ -2,7 +2,10 @@
 
 The lock belongs to the open file, so a descriptor passed to another process holds it too, and a second opening in the
 same process conflicts like any other. `LOCK_UN` is never used: it would let go for every holder of a duplicate.
-Files are never unlinked: two processes could else hold "the same" lock on two different files.
+
+A file is unlinked only by who holds its lock, and a lock counts only if its name still stands for the same file once it
+is taken. So nobody ever holds "the same" lock on two different files, unless somebody else deletes them: a holder can
+find that out (`is_in_place`). The file of a workspace stays for good.
 """
 
 import contextlib
@@ -37,8 +40,9 @@ def lock_directory_of_user() -> str:
 class HeldFlock:
     """A lock in hand. Implements `Held`."""
 
-    def __init__(self, descriptor: int, *, on_release: Callable[[], None] | None = None) -> None:
+    def __init__(self, descriptor: int, path: str, *, on_release: Callable[[], None] | None = None) -> None:
         self._descriptor = descriptor
+        self._path = path
         self._on_release = on_release
 
     def fileno(self) -> int:
@@ -46,6 +50,21 @@ class HeldFlock:
         if self._descriptor < 0:
             raise ValueError("this lock was released")
         return self._descriptor
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it wasn't released."""
+        return self._descriptor >= 0
+
+    def is_in_place(self) -> bool:
+        """Return whether the lock's name still stands for the locked file. Raises ValueError after `release`."""
+        return _is_named(self._path, self.fileno())
+
+    def remove(self) -> None:
+        """Unlink the file, then let go. Only for who holds the lock alone; whoever opened the file finds out."""
+        with contextlib.suppress(OSError):  # a file that stays is untidy, no more
+            os.unlink(self._path)
+        self.release()
 
     def release(self) -> None:
         """Close the descriptor; a second call does nothing."""
@@ -71,25 +90,26 @@ class LockDirectory:
         """
         if not _NAME.fullmatch(name):
             raise ValueError(f"{name!r} can't name a lock")
-        try:
-            descriptor = self._open(f"{name}.lock")
-        except OSError as error:
-            raise CodespaceError(
-                ErrorCode.FILE_OPERATION_FAILED,
-                f"The lock {name} in {self._path!r} can't be opened: {error.strerror or error}.",
-            ) from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
-        except OSError as error:
-            os.close(descriptor)
-            raise CodespaceError(
-                ErrorCode.FILE_OPERATION_FAILED,
-                f"The lock {name} in {self._path!r} can't be taken: {error.strerror or error}.",
-            ) from error
-        return HeldFlock(descriptor, on_release=on_release)
+        file_name = f"{name}.lock"
+        path = os.path.join(self._path, file_name)
+        while True:
+            descriptor = -1
+            try:
+                descriptor = self._open(file_name)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _is_named(path, descriptor):
+                    return HeldFlock(descriptor, path, on_release=on_release)
+            except BlockingIOError:
+                os.close(descriptor)
+                return None
+            except OSError as error:
+                if descriptor >= 0:
+                    os.close(descriptor)
+                raise CodespaceError(
+                    ErrorCode.FILE_OPERATION_FAILED,
+                    f"The lock {name} in {self._path!r} can't be taken: {error.strerror or error}.",
+                ) from error
+            os.close(descriptor)  # it was removed between the opening and the locking: by its new name, again
 
     def _open(self, file_name: str) -> int:
         try:
@@ -112,3 +132,13 @@ class LockDirectory:
             os.close(directory)
             raise PermissionError(f"the directory belongs to user {status.st_uid}")
         return directory
+
+
+def _is_named(path: str, descriptor: int) -> bool:
+    """Return whether `path` names the open file."""
+    try:
+        named = os.lstat(path)
+    except FileNotFoundError:
+        return False
+    opened = os.fstat(descriptor)
+    return (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino)

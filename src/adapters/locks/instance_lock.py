@@ -1,8 +1,59 @@
-"""The lock by which an instance shows that it lives: held by its server and its spawner until both are gone."""
+"""The lock by which an instance shows that it lives: held by its server and its spawner until both are gone.
+
+Its file goes with the last of them where they end in good order, else with whoever has proved by it that they are dead:
+no file says the same as a file that nobody has locked.
+"""
+
+from contextlib import suppress
 
 from adapters.locks.flock import HeldFlock, LockDirectory
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.identifiers import InstanceId
+
+
+class OwnInstanceLock:
+    """The lock of a living instance, in its own hand. Implements `Held`."""
+
+    def __init__(self, held: HeldFlock, instance_id: InstanceId, locks: LockDirectory) -> None:
+        self._held = held
+        self._instance_id = instance_id
+        self._locks = locks
+
+    def fileno(self) -> int:
+        """Return the descriptor that holds the lock. Raises ValueError after `release`."""
+        return self._held.fileno()
+
+    def is_in_place(self) -> bool:
+        """Return whether others can still see by this lock that the instance lives."""
+        return self._held.is_in_place()
+
+    def release(self) -> None:
+        """Let go, and remove the file unless a spawner holds a duplicate still; a second call does nothing."""
+        if not self._held.is_held:
+            return
+        was_in_place = self._held.is_in_place()
+        self._held.release()
+        if was_in_place:
+            with suppress(CodespaceError):  # a file that stays is untidy, no more
+                left = self._locks.try_lock(self._instance_id)
+                if left is not None:
+                    left.remove()
+
+
+class DeadInstanceLock:
+    """The lock of a dead instance, in the hand of whoever needs the proof. Implements `Held`."""
+
+    def __init__(self, held: HeldFlock) -> None:
+        self._held = held
+
+    def fileno(self) -> int:
+        """Return the descriptor that holds the lock. Raises ValueError after `release`."""
+        return self._held.fileno()
+
+    def release(self) -> None:
+        """Remove the file and let go; a second call does nothing."""
+        if self._held.is_held:
+            self._held.remove()
 
 
 class FlockInstanceLocks:
@@ -11,7 +62,7 @@ class FlockInstanceLocks:
     def __init__(self, directory: str) -> None:
         self._locks = LockDirectory(directory)
 
-    def take_own(self, instance_id: InstanceId) -> HeldFlock:
+    def take_own(self, instance_id: InstanceId) -> OwnInstanceLock:
         """Take the lock of this, new, instance.
 
         Raises:
@@ -20,12 +71,13 @@ class FlockInstanceLocks:
         held = self._locks.try_lock(instance_id)
         if held is None:
             raise CodespaceError(ErrorCode.INTERNAL, f"The lock of {instance_id} is held by another process.")
-        return held
+        return OwnInstanceLock(held, instance_id, self._locks)
 
-    def try_take(self, instance_id: InstanceId) -> HeldFlock | None:
+    def try_take(self, instance_id: InstanceId) -> DeadInstanceLock | None:
         """Return the lock of a dead instance, or None while it, or somebody who cleans up after it, holds it.
 
         Raises:
             CodespaceError: FILE_OPERATION_FAILED.
         """
-        return self._locks.try_lock(instance_id)
+        held = self._locks.try_lock(instance_id)
+        return None if held is None else DeadInstanceLock(held)

@@ -2,6 +2,8 @@
 
 A lease that is free is taken without a sleep or a thread. One that is released in this process wakes the head of the
 queue at once; one that another process or a spawner lets go is found by the head's next poll.
+
+A server whose own lock was deleted takes no lease any more: others can't see that it lives, and may act on its files.
 """
 
 import threading
@@ -60,8 +62,10 @@ class _Rhythm:
 class FlockWorkspaceLeases:
     """Leases over all servers of one user on one machine. Implements `WorkspaceLeases`; for one event loop."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, *, is_seen: Callable[[], bool] = lambda: True) -> None:
         self._locks = LockDirectory(directory)
+        self._is_seen = is_seen
+        """Whether others can see by its lock that this server lives."""
         self._queues: dict[WorkspaceKey, deque[_Ticket]] = {}
 
     async def acquire(self, key: WorkspaceKey, *, refuse: Refusal, on_wait: WaitListener) -> HeldFlock:
@@ -114,7 +118,14 @@ class FlockWorkspaceLeases:
         if queue[0] is not ticket:
             return None
         thread_id = ticket.thread_id
-        return self._locks.try_lock(key, on_release=lambda: self._wake_head(key, thread_id))
+        held = self._locks.try_lock(key, on_release=lambda: self._wake_head(key, thread_id))
+        if held is not None and not self._is_seen():
+            held.release()
+            raise CodespaceError(
+                ErrorCode.FILE_OPERATION_FAILED,
+                "The lock of this server was deleted, so other servers can't see that it lives. Restart it.",
+            )
+        return held
 
     def _wake_head(self, key: WorkspaceKey, thread_id: int) -> None:
         # Events aren't to be set from another thread; the head then finds out by its next poll.
