@@ -34,6 +34,7 @@ from adapters.settings.directories import make_private_directory
 from adapters.settings.input_key import input_key
 from adapters.settings.load import Settings
 from adapters.settings.problem import StartupError
+from adapters.structural.searching import open_structural_search
 from codespace_es import policy
 from codespace_es.aggregates.instance import InstanceStarted
 from codespace_es.codespace import Codespace
@@ -49,6 +50,7 @@ from codespace_es.ports.live_processes import LiveProcesses
 from codespace_es.ports.locks import Held
 from codespace_es.ports.log import EventLog, InstanceClosedError, StoreUnavailableError, UnknownTopicError
 from codespace_es.ports.runner import Runner
+from codespace_es.ports.structural_search import StructuralSearch
 from codespace_es.ports.tool_host import NoToolHost
 from codespace_es.ports.under_way import UnderWay
 from codespace_es.ports.world import World
@@ -109,8 +111,11 @@ async def open_codespace(
                 _log(settings, instance_id, faults, clock, end) as log,
                 _own_lock(instance_id) as lock,
                 _runner(settings, lock) as runner,
+                open_structural_search(files_changed_max=settings.structural_files_max) as structural,
                 open_effects() as effects,
-                _alive(settings, transport, _Made(instance_id, lock, log, runner, effects, faults, clock)) as opened,
+                _alive(
+                    settings, transport, _Made(instance_id, lock, log, runner, structural, effects, faults, clock)
+                ) as opened,
             ):
                 is_alive = True
                 yield opened
@@ -167,6 +172,7 @@ class _Made:
     lock: OwnInstanceLock
     log: EventLog
     runner: Runner
+    structural: StructuralSearch
     effects: EffectRunner
     faults: FaultHook
     clock: Clock
@@ -184,6 +190,7 @@ def _world(settings: Settings, made: _Made) -> World:
         workspaces=settings.workspaces,
         log=made.log,
         files=DirectoryFilesByRoot(),
+        structural=made.structural,
         patch_writer=ExchangePatchWriter(made.faults),
         instance_locks=FlockInstanceLocks(locks),
         leases=FlockWorkspaceLeases(locks, is_seen=made.lock.is_in_place),

@@ -44,6 +44,7 @@ from codespace_es.command_handlers.inbox import (
     stop_work,
     write_intent,
 )
+from codespace_es.command_handlers.matching import MatchCode, match_code
 from codespace_es.command_handlers.observing import (
     AskProcess,
     ListProcesses,
@@ -53,6 +54,7 @@ from codespace_es.command_handlers.observing import (
     read_process,
 )
 from codespace_es.command_handlers.patching import ApplyPatch, apply_patch
+from codespace_es.command_handlers.previewing import EditCode, preview_edit
 from codespace_es.command_handlers.reading import (
     DescribeWorkspace,
     FindFiles,
@@ -92,6 +94,8 @@ HANDLERS: Mapping[type[Command], Handler] = {
     ReadFile: read_file,
     FindFiles: find_files,
     SearchFiles: search_files,
+    MatchCode: match_code,
+    EditCode: preview_edit,
     ApplyPatch: apply_patch,
     ReportOperation: report_operation,
     RevertOperation: revert_operation,

@@ -23,6 +23,7 @@ from adapters.locks.lease import FlockWorkspaceLeases
 from adapters.log.event_log import SqliteEventLog
 from adapters.patch_writer.writer import ExchangePatchWriter
 from adapters.runner.own_spawner import open_spawner_runner
+from adapters.structural.searching import open_structural_search
 from codespace_es.aggregates.instance import InstanceStarted
 from codespace_es.codespace import Codespace
 from codespace_es.command_handlers.instance_life import InstanceLife
@@ -40,6 +41,7 @@ from codespace_es.ports.world import World
 from codespace_es.vocabulary.answer import Answer, Command
 from codespace_es.vocabulary.event import Caller, Channel
 from codespace_es.vocabulary.identifiers import InstanceId, RequestId, workspace_key
+from codespace_es.vocabulary.limits import STRUCTURAL_FILES_CHANGED_MAX
 from codespace_es.vocabulary.workspace import Workspace
 from support.crash_faults import Death
 
@@ -103,8 +105,8 @@ class _MortalEffects:
             await anyio.sleep(0.005)
 
 
-class _LateRunner:
-    """The runner, made when the server starts."""
+class _Late:
+    """A part that is made when the server starts."""
 
     def __init__(self) -> None:
         self.real: Any = None
@@ -126,7 +128,8 @@ class Server:
         self.protected_paths = protected_paths
         self._settles_at_start = settles_at_start
         self._processes_max = processes_max
-        self._runner = _LateRunner()
+        self._runner = _Late()
+        self._structural = _Late()
         ids, clock = RandomIds(), clock or SystemClock()
         instance_id = InstanceId(f"inst-{ids.uuid()}")
         (scratch / "data").mkdir(mode=0o700, exist_ok=True)
@@ -144,6 +147,7 @@ class Server:
             workspaces={name: _workspace(name, root, protected_paths, policy) for name, root in roots.items()},
             log=self.log,
             files=DirectoryFilesByRoot(),
+            structural=self._structural,
             patch_writer=ExchangePatchWriter(self._reach),
             instance_locks=FlockInstanceLocks(str(locks)),
             leases=FlockWorkspaceLeases(str(locks)),
@@ -186,8 +190,12 @@ class Server:
     async def _keep(self, ready: asyncio.Event) -> None:
         """Hold log, runner and effects open, in one task from begin to end, whichever task starts and stops us."""
         assert self._lock is not None
-        async with self.log, open_spawner_runner(instance_lock=self._lock, processes_max=self._processes_max) as runner:
-            self._runner.real = runner
+        async with (
+            self.log,
+            open_spawner_runner(instance_lock=self._lock, processes_max=self._processes_max) as runner,
+            open_structural_search(files_changed_max=STRUCTURAL_FILES_CHANGED_MAX) as structural,
+        ):
+            self._runner.real, self._structural.real = runner, structural
             async with anyio.create_task_group() as self._effects.tasks:
                 ready.set()
                 await self._closing.wait()

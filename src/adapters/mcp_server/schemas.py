@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-_SELF_EXPLAINING = ("workspace_id", "regex", "case_sensitive")
+_SELF_EXPLAINING = ("workspace_id", "work_id", "regex", "case_sensitive")
 """Arguments whose names say it all."""
 
 _NOT_TOLD = ("warnings", "coordination")
@@ -28,8 +28,9 @@ def output_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 def _object_schema(model: type[BaseModel], compact: Callable[[str, dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
     whole = model.model_json_schema(mode="validation")
+    parts = whole.get("$defs", {})
     properties = {
-        name: compact(name, _single(schema))
+        name: compact(name, _with_items(_single(schema), parts))
         for name, schema in whole.get("properties", {}).items()
         if name not in _NOT_TOLD
     }
@@ -48,6 +49,16 @@ def _single(schema: Mapping[str, Any]) -> dict[str, Any]:
     if "$ref" in single:
         return {"type": "object"}
     return single
+
+
+def _with_items(schema: dict[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `schema` with the objects of an array spelled out: their names and types, all of them required."""
+    items = schema.get("items", {})
+    if "$ref" not in items:
+        return schema
+    part = parts[items["$ref"].rpartition("/")[2]]
+    properties = {name: {"type": each["type"]} for name, each in part["properties"].items() if "type" in each}
+    return {**schema, "items": {"type": "object", "properties": properties, "required": part.get("required", [])}}
 
 
 def _compact_argument(name: str, schema: dict[str, Any]) -> dict[str, Any]:

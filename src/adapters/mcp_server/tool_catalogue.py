@@ -8,6 +8,8 @@ from adapters.mcp_server.tools import (
     approval_create,
     approval_resolve,
     approval_status,
+    ast_edit,
+    ast_grep,
     exec_command,
     find,
     operation_resume,
@@ -53,6 +55,8 @@ TOOLS: Mapping[str, Tool] = {
         search,
         operation_revert,
         approval_status,
+        ast_grep,
+        ast_edit,
     )
 }
 """By name. The order is constant: clients cache lists, and models get used to them. Source: decision 34."""

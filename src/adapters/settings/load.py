@@ -15,6 +15,7 @@ from adapters.settings.model import FileSettings, Later, WorkspaceTable
 from adapters.settings.problem import StartupError
 from adapters.settings.workspaces import parse_short_form, resolve_workspaces
 from codespace_es.vocabulary.event import Digest
+from codespace_es.vocabulary.limits import STRUCTURAL_FILES_CHANGED_MAX
 from codespace_es.vocabulary.workspace import Workspace
 
 NO_WORKSPACE = (
@@ -60,6 +61,8 @@ class Settings:
     private_paths: tuple[str, ...] = ()
     """Directories that commands must not see."""
     http: HttpSettings = field(default_factory=HttpSettings)
+    structural_files_max: int = STRUCTURAL_FILES_CHANGED_MAX
+    """Files that one structural rewrite may change."""
 
     @property
     def digest(self) -> Digest:
@@ -107,6 +110,7 @@ def load_settings(
         command_path=environment.get("PATH") or DEFAULT_COMMAND_PATH,
         private_paths=tuple(str(path) for path in (data_directory, lock_directory, configuration_path) if path),
         http=resolve_http(written.http, tables, environment),
+        structural_files_max=_whole_number(environment, "CODESPACE_AST_MAX_FILES", 1) or STRUCTURAL_FILES_CHANGED_MAX,
     )
 
 

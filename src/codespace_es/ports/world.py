@@ -12,6 +12,7 @@ from codespace_es.ports.locks import InstanceLocks, WorkspaceLeases
 from codespace_es.ports.log import EventLog
 from codespace_es.ports.patch_writer import PatchWriter
 from codespace_es.ports.runner import Runner
+from codespace_es.ports.structural_search import StructuralSearch
 from codespace_es.ports.tool_host import ToolHost
 from codespace_es.ports.under_way import UnderWay
 from codespace_es.vocabulary.identifiers import InstanceId
@@ -36,6 +37,7 @@ class World:
     """By workspace_id, in the operator's order."""
     log: EventLog
     files: FilesByRoot
+    structural: StructuralSearch
     patch_writer: PatchWriter
     instance_locks: InstanceLocks
     leases: WorkspaceLeases

@@ -32,6 +32,25 @@ SEARCH_PAGE_CHARACTERS_MAX = MIB
 SEARCH_PROGRAM_STEPS_MAX = 10_000
 """Size of a compiled pattern: what one byte of text can cost at most."""
 
+# Searching and rewriting by structure
+STRUCTURAL_PATTERN_BYTES_MAX = 16 * KIB
+STRUCTURAL_REWRITINGS_MAX = 50
+"""Pairs of pattern and replacement in one call."""
+STRUCTURAL_GLOBS_MAX = 50
+STRUCTURAL_MATCHES_DEFAULT = 50
+STRUCTURAL_MATCHES_MAX = 1_000
+STRUCTURAL_TEXT_CHARACTERS_MAX = 500
+"""Of a match, and of each of its metavariables."""
+STRUCTURAL_PAGE_CHARACTERS_MAX = MIB
+STRUCTURAL_FILE_BYTES_MAX = 4 * MIB
+STRUCTURAL_FILE_SECONDS_MAX = 5
+"""Of processor time, for one file."""
+STRUCTURAL_SECONDS_MAX = 30
+STRUCTURAL_FILES_CHANGED_MAX = 1_000
+STRUCTURAL_LISTED_MAX = 20
+"""Skipped files and broken files that are named; of more only their number is told."""
+STRUCTURAL_DIFF_LINE_CHARACTERS_MAX = 120
+
 # Patches (V4A decision 7, decision 12)
 PATCH_BYTES_MAX = 8 * MIB
 PATCH_SECTIONS_MAX = 1_000
