@@ -1,32 +1,36 @@
 """The law of the stored contents: what an event names stands there unchanged, or one event says that it was removed.
 
 A hold's arguments are removed by its end, which has to be believed both ways: they are there until then, never after.
+What is stored and not named by any event was put there by somebody else; but for a large content, which is stored
+before its event and may have been left alone by a crash.
 """
 
-from collections.abc import Iterator
-from functools import cache
-from typing import get_args
+from collections.abc import Sequence
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from codespace_es.aggregates.approval import ApprovalCreated
-from codespace_es.aggregates.operation import Minted, OperationFinished, OperationMinted
+from codespace_es.aggregates.operation import Minted, OperationFinished
 from codespace_es.aggregates.store import StoreBodiesRemoved
-from codespace_es.vocabulary.event import ABSENT, Body, Digest, Event
+from codespace_es.ports.log import StoreUnavailableError, UnknownTopicError
+from codespace_es.vocabulary.event import Digest, Envelope, RecordedEvent
 from codespace_es.vocabulary.identifiers import StreamId
+from codespace_es.vocabulary.limits import LARGE_BODY_BYTES
 from replay.approval_laws import ENDS_OF_A_HOLD
 from replay.finding import Findings, Law
 from replay.memory import Seen, SeenAppend
+from replay.naming import Named, named_bodies
 from replay.source import LogSource
-from replay.stored_contents import Content, StoredContents
+from replay.stored_contents import Content, Label, StoredContents
 
 
 class BodyLaw:
     """Reads and hashes each content that an event names. Memory grows with what was removed, not with what is there."""
 
     def __init__(self, source: LogSource, findings: Findings) -> None:
-        self._contents = StoredContents(source)
+        self._source = source
+        self._contents = StoredContents(source, on_unmet=self._check_unmet)
         self._findings = findings
         self._missing: dict[tuple[str, Digest], int] = {}
         self._explained: set[tuple[str, Digest]] = set()
@@ -39,25 +43,26 @@ class BodyLaw:
         """Check every content that an event of `append` names."""
         for seen in append.events:
             event = seen.recorded.event
-            for digest, size_bytes in named_bodies(event):
-                content = self._check(seen, digest, size_bytes)
+            for named in named_bodies(event):
+                content = self._check(seen, named, append.envelope)
                 if content is None:
                     continue
                 if isinstance(event, StoreBodiesRemoved):
-                    self._explain(seen, event, self._bytes_of(seen, digest, content))
+                    self._explain(seen, event, self._bytes_of(seen, named.digest, content))
                 elif isinstance(event, OperationFinished) and event.status == "applied":
-                    self._compare_changes(seen, self._bytes_of(seen, digest, content))
+                    self._compare_changes(seen, self._bytes_of(seen, named.digest, content))
             self._follow_arguments(seen)
 
     def finish(self) -> None:
-        """Note what is missing without an explanation."""
+        """Note what is missing without an explanation, and what is stored without a reason."""
+        self._contents.finish()
         for (stream_id, digest), position in self._missing.items():
             text = f"{stream_id} names {digest}, which is missing, and no event says that it was removed."
             self._findings.add(Law.BODIES, position, stream_id, text)
 
-    def _check(self, seen: Seen, digest: Digest, size_bytes: int | None) -> Content | None:
-        """Return what is stored under `digest` if it is what it should be."""
-        recorded = seen.recorded
+    def _check(self, seen: Seen, named: Named, envelope: Envelope) -> Content | None:
+        """Return what is stored under a digest if it is what it should be."""
+        recorded, digest = seen.recorded, named.digest
         content = self._contents.take(recorded.stream_id, digest)
         if content is None:
             key = (recorded.stream_id, digest)
@@ -69,9 +74,44 @@ class BodyLaw:
         if not content.is_right:
             self._breach(seen, f"the content stored as {digest} has another digest")
             return None
-        if size_bytes is not None and content.size_bytes != size_bytes:
-            self._breach(seen, f"{digest} has {content.size_bytes} bytes, not {size_bytes}")
+        if named.size_bytes is not None and content.size_bytes != named.size_bytes:
+            self._breach(seen, f"{digest} has {content.size_bytes} bytes, not {named.size_bytes}")
+        label = content.label
+        if label is not None and not _fits(label, content, named, envelope):
+            stream = self._readable(recorded.stream_id)
+            problem = None if stream is None else self._problem_of(digest, content, stream)
+            if problem is not None:
+                self._breach(seen, problem)
         return content
+
+    def _check_unmet(self, stream_id: str, key: bytes, content: Content) -> None:
+        """Note a stored content that the walk didn't meet, unless an event names it after all, or may have meant to."""
+        digest = f"sha256:{key.hex()}" if isinstance(key, bytes) else str(key)
+        stream = self._readable(StreamId(stream_id))
+        problem = None if stream is None else self._problem_of(digest, content, stream)
+        if problem is not None:
+            position = stream[-1].position if stream else self._source.head()[0]
+            self._findings.add(Law.BODIES, position, str(stream_id), f"{stream_id}: {problem}.")
+
+    def _readable(self, stream_id: StreamId) -> Sequence[RecordedEvent] | None:
+        """Return a stream; None if something in it can't be read, which the walk names where it stands."""
+        try:
+            return [recorded for recorded in self._source.read_stream(stream_id) if recorded.envelope]
+        except (UnknownTopicError, StoreUnavailableError, ValidationError):
+            return None
+
+    def _problem_of(self, digest: Digest, content: Content, stream: Sequence[RecordedEvent]) -> str | None:
+        """Return what is wrong with the label of a stored content; None if it is as an event of its stream wants it."""
+        naming = [
+            (named, recorded.envelope)
+            for recorded in stream for named in named_bodies(recorded.event) if named.digest == digest
+        ]
+        if not naming:
+            return None if content.size_bytes > LARGE_BODY_BYTES else f"{digest} is stored, and no event names it"
+        label = content.label
+        if label is None or any(_fits(label, content, named, envelope) for named, envelope in naming):
+            return None
+        return f"{digest} is stored as {label.kind}, {label.size_bytes} bytes, at {label.stored_at_ms}, which isn't so"
 
     def _bytes_of(self, seen: Seen, digest: Digest, content: Content) -> bytes:
         if content.content is not None:
@@ -90,6 +130,8 @@ class BodyLaw:
         for key in removed:
             if key in self._explained and key not in self._missing:
                 self._breach(seen, f"{key[1]} of {key[0]} was removed twice")
+            elif key not in self._missing and self._source.read_body(*key) is not None:
+                self._breach(seen, f"{key[1]} of {key[0]} is said to be removed, and is still stored")
             self._missing.pop(key, None)
             self._explained.add(key)
 
@@ -128,23 +170,6 @@ class BodyLaw:
         self._findings.add(Law.BODIES, seen.recorded.position, seen.stream_id, f"{_name(seen)}: {problem}.")
 
 
-def named_bodies(event: Event) -> Iterator[tuple[Digest, int | None]]:
-    """Yield digest and size, where it is stated, of each content that has to be stored for `event`."""
-    for name, inner in _body_fields(type(event)):
-        holder = event if inner is None else getattr(event, name)
-        body = getattr(holder, inner or name)
-        if body is not None:
-            yield body.digest, body.size_bytes
-    if isinstance(event, OperationMinted) and not event.check_only:
-        images = {
-            version: size_bytes
-            for row in event.plan
-            for version, size_bytes in ((row.before, row.before_bytes), (row.after, row.after_bytes))
-            if version != ABSENT
-        }
-        yield from images.items()
-
-
 def removed_bodies(content: bytes) -> list[tuple[StreamId, Digest]]:
     """Return what a removal lists: a JSON list of pairs, stream and digest, since contents are stored by both.
 
@@ -157,17 +182,13 @@ def removed_bodies(content: bytes) -> list[tuple[StreamId, Digest]]:
 _REMOVED: TypeAdapter[list[tuple[StreamId, Digest]]] = TypeAdapter(list[tuple[StreamId, Digest]])
 
 
-@cache
-def _body_fields(kind: type[BaseModel]) -> tuple[tuple[str, str | None], ...]:
-    """Return the fields that name a content: of an event itself, or with the field of a model that it holds."""
-    found: list[tuple[str, str | None]] = []
-    for name, field in kind.model_fields.items():
-        held = field.annotation
-        if held is Body or Body in get_args(held):
-            found.append((name, None))
-        elif isinstance(held, type) and issubclass(held, BaseModel):
-            found += [(name, inner) for inner, deeper in _body_fields(held) if deeper is None]
-    return tuple(found)
+def _fits(label: Label, content: Content, named: Named, envelope: Envelope) -> bool:
+    """Return whether a content is stored as an event says: by kind, size and time, which goes by milliseconds."""
+    stored_at_ms = round(envelope.recorded_at.timestamp() * 1000)
+    return (
+        label.kind == named.kind and label.size_bytes == content.size_bytes
+        and isinstance(label.stored_at_ms, int) and abs(label.stored_at_ms - stored_at_ms) <= 1
+    )
 
 
 def _name(seen: Seen) -> str:

@@ -14,10 +14,10 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from codespace_es.event_catalogue import CATALOGUE
-from codespace_es.vocabulary.event import Digest, Event
+from codespace_es.vocabulary.event import Event
 from codespace_es.vocabulary.identifiers import StreamId
-from replay.bodies import named_bodies
 from replay.checkpoint import store_id_of
+from replay.naming import Named, named_bodies
 from replay.source import LogSource, RawRow
 
 _SOURCE = "urn:codespace-es:log:"
@@ -28,16 +28,17 @@ def json_lines(source: LogSource, *, after: int = 0, has_bodies: bool = False) -
     """Yield the events with position > `after`, each as one line of JSON with its line end.
 
     An event: `position, stream_id, version, topic, hash, envelope, event`. A content, where they are asked for:
-    `position` of the event that names it, `stream_id, digest`, and `content` in base64, null where it isn't stored.
+    `position` of the event that names it, `stream_id, digest, kind`, and `content` in base64, null where it isn't
+    stored.
 
     Raises:
         StoreUnavailableError: the log can't be read.
     """
     for row in source.raw_rows(after=after):
         if has_bodies:
-            for stream_id, digest, content in _named(source, row):
+            for named, content in _named(source, row):
                 yield _line({
-                    "position": row[0], "stream_id": stream_id, "digest": digest,
+                    "position": row[0], "stream_id": row[1], "digest": named.digest, "kind": named.kind,
                     "content": None if content is None else base64.b64encode(content).decode(),
                 })
         yield _event_line(row)
@@ -55,10 +56,10 @@ def cloud_events(source: LogSource, *, after: int = 0, has_bodies: bool = False)
     for row in source.raw_rows(after=after):
         told = _cloud_event(store_id, row)
         if has_bodies:
-            for _, digest, content in _named(source, row):
+            for named, content in _named(source, row):
                 if content is not None:
                     yield _line({
-                        **told, "id": f"{row[0]}/{digest}", "type": f"{_TYPE}content",
+                        **told, "id": f"{row[0]}/{named.digest}", "type": f"{_TYPE}content",
                         "datacontenttype": "application/octet-stream",
                         "data_base64": base64.b64encode(content).decode(),
                     }, left_out=("data",))
@@ -105,11 +106,12 @@ _EXTENSIONS = ("instance_id", "append_id", "request_id", "channel", "client")
 """What of the envelope becomes an extension attribute, without its `_`."""
 
 
-def _named(source: LogSource, row: RawRow) -> Iterator[tuple[str, Digest, bytes | None]]:
+def _named(source: LogSource, row: RawRow) -> Iterator[tuple[Named, bytes | None]]:
     """Yield each content that an event names; nothing for an event that can't be read."""
     event = _decoded(row)
-    for digest, _ in named_bodies(event) if event is not None else ():
-        yield row[1], digest, source.read_body(StreamId(row[1]), digest) if digest.startswith("sha256:") else None
+    for named in named_bodies(event) if event is not None else ():
+        is_digest = named.digest.startswith("sha256:")
+        yield named, source.read_body(StreamId(row[1]), named.digest) if is_digest else None
 
 
 def _decoded(row: RawRow) -> Event | None:

@@ -10,6 +10,9 @@ from codespace_es.vocabulary.identifiers import StreamId
 RawRow = tuple[int, str, int, str, bytes, bytes]
 """Position, stream, version, topic, state, hash: an event as it is stored."""
 
+StoredRow = tuple[str, bytes, bytes, str, int, int]
+"""Stream, digest (32 bytes), content, kind, size in bytes, stored at (milliseconds since 1970)."""
+
 
 class LogSource(Protocol):
     """A log that can be read and not written; for one thread at a time.
@@ -38,8 +41,8 @@ class LogSource(Protocol):
         """Return the bytes stored for this stream under `digest`, None if there are none."""
         ...
 
-    def stored_contents(self) -> Iterator[tuple[str, bytes, bytes]]:
-        """Yield stream, digest (32 bytes) and bytes of every stored content, in about the order of their events."""
+    def stored_contents(self) -> Iterator[StoredRow]:
+        """Yield every stored content with its bytes and its label, in about the order of their events."""
         ...
 
     def open_items(self) -> Sequence[OpenItem]:

@@ -5,14 +5,14 @@ ahead, and what was read is remembered until an event names it. What isn't met t
 time or is named twice, is looked up: the order is a matter of speed alone.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from itertools import islice
 from typing import NamedTuple
 
 from codespace_es.vocabulary.event import Digest
 from codespace_es.vocabulary.identifiers import StreamId
-from replay.source import LogSource
+from replay.source import LogSource, StoredRow
 
 _AHEAD_ROWS_MAX = 256
 """How far to read on for one content."""
@@ -20,6 +20,14 @@ _WAITING_MAX = 2_048
 """How many contents to remember that no event has named yet."""
 _KEPT_BYTES_MAX = 4_096
 """Up to this size the bytes themselves are remembered."""
+
+
+class Label(NamedTuple):
+    """What the store says of a content, beside its digest. A damaged table can hold anything."""
+
+    kind: str
+    size_bytes: int
+    stored_at_ms: int
 
 
 class Content(NamedTuple):
@@ -30,14 +38,18 @@ class Content(NamedTuple):
     """The bytes have the digest they are stored under."""
     content: bytes | None
     """The bytes, of a small one."""
+    label: Label | None = None
+    """None where it was looked up by itself; it is met once more then, with its label."""
 
 
 class StoredContents:
     """The contents of a log, for one walk through it. Begin it once the walk has begun: both see the same moment."""
 
-    def __init__(self, source: LogSource) -> None:
+    def __init__(self, source: LogSource, *, on_unmet: Callable[[str, bytes, Content], None]) -> None:
+        """Prepare; `on_unmet` is told of each stored content that no `take` has met in the table."""
         self._source = source
-        self._rows: Iterator[tuple[str, bytes, bytes]] | None = None
+        self._on_unmet = on_unmet
+        self._rows: Iterator[StoredRow] | None = None
         self._waiting: dict[tuple[str, bytes], Content] = {}
 
     def take(self, stream_id: StreamId, digest: Digest) -> Content | None:
@@ -59,12 +71,20 @@ class StoredContents:
             self._rows = self._source.stored_contents()
         if len(self._waiting) >= _WAITING_MAX:
             return None
-        for stream_id, digest, content in islice(self._rows, _AHEAD_ROWS_MAX):
-            met = _weighed(digest, content)
+        for stream_id, digest, content, kind, size_bytes, stored_at_ms in islice(self._rows, _AHEAD_ROWS_MAX):
+            met = _weighed(digest, content, Label(kind, size_bytes, stored_at_ms))
             if (stream_id, digest) == key:
                 return met
             self._waiting[stream_id, digest] = met
         return None
+
+    def finish(self) -> None:
+        """Tell of everything that is left."""
+        for waiting, met in self._waiting.items():
+            self._on_unmet(*waiting, met)
+        rows = self._rows or self._source.stored_contents()
+        for stream_id, digest, content, kind, size_bytes, stored_at_ms in rows:
+            self._on_unmet(stream_id, digest, _weighed(digest, content, Label(kind, size_bytes, stored_at_ms)))
 
     def _look_up(self, stream_id: StreamId, digest: Digest) -> Content | None:
         content = self._source.read_body(stream_id, digest)
@@ -73,12 +93,12 @@ class StoredContents:
         if len(self._waiting) >= _WAITING_MAX:
             # What waits was stored for events that never came, or long before them: it would wait for ever.
             for key in list(islice(self._waiting, _WAITING_MAX // 2)):
-                del self._waiting[key]
+                self._on_unmet(*key, self._waiting.pop(key))
         return _weighed(bytes.fromhex(digest[7:]), content)
 
 
-def _weighed(digest: object, content: object) -> Content:
+def _weighed(digest: object, content: object, label: Label | None = None) -> Content:
     if not isinstance(content, bytes):
-        return Content(0, is_right=False, content=None)  # a damaged table can hold anything
+        return Content(0, is_right=False, content=None, label=label)  # a damaged table can hold anything
     kept = content if len(content) <= _KEPT_BYTES_MAX else None
-    return Content(len(content), sha256(content).digest() == digest, kept)
+    return Content(len(content), sha256(content).digest() == digest, kept, label)

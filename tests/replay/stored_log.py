@@ -31,6 +31,7 @@ from codespace_es.event_catalogue import CATALOGUE  # noqa: E402
 from codespace_es.vocabulary.event import RecordedEvent  # noqa: E402
 from codespace_es.vocabulary.fingerprint import canonical_json  # noqa: E402
 from replay.memory import DECIDERS  # noqa: E402
+from replay.naming import named_bodies  # noqa: E402
 
 
 def export(path: Path) -> str:
@@ -68,6 +69,21 @@ def load(text: str, path: Path) -> None:
                 line["stream_id"], key_of(line["digest"]), line["kind"], len(content), 0, content))
         else:
             connection.execute("INSERT INTO open_items VALUES (?, ?, ?, ?, ?)", line["open"])
+    connection.close()
+    _date_contents(path)
+
+
+def _date_contents(path: Path) -> None:
+    """Let each content have been stored when the first event that names it was: the text doesn't tell."""
+    with LogReader(path, CATALOGUE) as reader:
+        dates = [
+            (round(recorded.envelope.recorded_at.timestamp() * 1000), recorded.stream_id, key_of(named.digest))
+            for recorded in reader.read_log() for named in named_bodies(recorded.event)
+        ]
+    connection = driver.connect(path, isolation_level=None)
+    for date in dates:
+        connection.execute(
+            "UPDATE bodies SET stored_at_ms = ? WHERE stream_id = ? AND digest = ? AND stored_at_ms = 0", date)
     connection.close()
 
 

@@ -9,7 +9,7 @@ from adapters.log.chain import GENESIS, link
 from adapters.log.rows import encode_event
 from adapters.log.sqlite import driver
 from codespace_es.ports.log import NewBody
-from codespace_es.vocabulary.event import Event
+from codespace_es.vocabulary.event import Envelope, Event
 
 
 class Tamperer:
@@ -70,5 +70,8 @@ class Tamperer:
         self.execute("UPDATE bodies SET content = ? WHERE stream_id = ? AND digest = ?", content, stream_id,
                      bodies.key_of(digest))
 
-    def add_body(self, body: NewBody) -> None:
-        bodies.insert(self._connection, [bodies.row_of(body, 0)])
+    def add_body(self, body: NewBody, *, like: int | None = None) -> None:
+        """Store a content as the append of the event at `like` would have; of the newest without it."""
+        state = self.state(like or self.execute("SELECT max(position) FROM events")[0][0])
+        recorded_at = Envelope.model_validate_json(state.partition(b"\n")[0]).recorded_at
+        bodies.insert(self._connection, [bodies.row_of(body, round(recorded_at.timestamp() * 1000))])

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from datetime import datetime
 
 import pytest
 from hypothesis import given
@@ -26,14 +27,19 @@ def take_in(lines, path) -> None:
     connection = driver.connect(path, isolation_level=None)
     schema.create_if_empty(connection)
     connection.execute("BEGIN")
+    waiting = []
     for line in lines:
         told = json.loads(line)
         if "digest" in told:
             if told["content"] is not None:
-                content = base64.b64decode(told["content"])
-                row = (told["stream_id"], bodies.key_of(told["digest"]), "image", len(content), 0, content)
-                connection.execute("INSERT OR IGNORE INTO bodies VALUES (?, ?, ?, ?, ?, ?)", row)
+                waiting.append((told, base64.b64decode(told["content"])))
             continue
+        stored_at_ms = round(datetime.fromisoformat(told["envelope"]["recorded_at"]).timestamp() * 1000)
+        for named, content in waiting:  # each stands before the event that names it, and was stored with it
+            key = named["stream_id"], bodies.key_of(named["digest"])
+            row = (*key, named["kind"], len(content), stored_at_ms, content)
+            connection.execute("INSERT OR IGNORE INTO bodies VALUES (?, ?, ?, ?, ?, ?)", row)
+        waiting.clear()
         match = EVENT.fullmatch(line)
         state = match[2] + b"\n" + match[3]
         row = (told["position"], told["stream_id"], told["version"], told["topic"], state, bytes.fromhex(told["hash"]))

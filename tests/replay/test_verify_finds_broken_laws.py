@@ -131,7 +131,7 @@ def test_an_end_without_its_result_is_found(life):
         start = state.index(b'"result"')
         result = state[start: state.index(b"}", start) + 2]
     change(life.path, 9, result, b"")
-    assert places(life.path) == {Law.OPERATION: 9}
+    assert places(life.path) == {Law.OPERATION: 9, Law.BODIES: 18}, "and its answer is named by nothing any more"
 
 
 def test_a_preview_that_is_said_to_be_applied_is_found(life):
@@ -148,11 +148,11 @@ def test_a_result_that_tells_of_fewer_changes_than_were_planned_is_found(life):
     operation = life.operations["added"]
     with Tamperer(life.path) as tamperer:
         body = NewBody(StreamId(operation), "result", b'{"changes":[{}]}')
-        tamperer.add_body(body)
+        tamperer.add_body(body, like=6)
         finished = OperationFinished(status="applied", result=body.body).model_dump_json(exclude_none=True).encode()
         tamperer.change_state(6, lambda state: state.partition(b"\n")[0] + b"\n" + finished)
         tamperer.hide()
-    assert places(life.path) == {Law.OPERATION: 6}
+    assert places(life.path) == {Law.OPERATION: 6, Law.BODIES: 6}
 
 
 def test_an_undo_without_its_mark_is_found(life):

@@ -13,6 +13,7 @@ from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.ports.log import NewBody
 from codespace_es.vocabulary.file_change import digest_of
 from codespace_es.vocabulary.identifiers import StreamId
+from codespace_es.vocabulary.limits import LARGE_BODY_BYTES
 from replay.finding import MEANINGS, Law
 from replay.verify import Anchor, VerifyReport, verify
 
@@ -87,9 +88,9 @@ def test_a_cut_off_end_is_seen_by_the_open_index_and_by_an_earlier_head(life):
     head = read(life.path)
     with Tamperer(life.path) as tamperer:
         tamperer.drop(30)
-    assert places(read(life.path)) == {Law.CLAIM: 29, Law.OPEN_INDEX: 30}
+    assert places(read(life.path)) == {Law.CLAIM: 29, Law.BODIES: 29, Law.OPEN_INDEX: 30}
     cut = read(life.path, anchor=Anchor(head.head_position, head.head_hash))
-    assert places(cut) == {Law.CLAIM: 29, Law.POSITIONS: 30, Law.OPEN_INDEX: 30}
+    assert places(cut) == {Law.CLAIM: 29, Law.BODIES: 29, Law.POSITIONS: 30, Law.OPEN_INDEX: 30}
 
 
 def test_a_log_written_anew_is_told_by_an_earlier_head(life):
@@ -152,7 +153,34 @@ def test_contents_stored_in_any_order_are_found(life):
             tamperer.execute("INSERT INTO bodies VALUES (?, ?, ?, ?, ?, ?)", *row)
         tamperer.execute("COMMIT")
     report = read(life.path)
-    assert (report.findings, report.bodies, report.body_bytes) == ((), whole.bodies, whole.body_bytes)
+    assert (report.bodies, report.body_bytes) == (whole.bodies, whole.body_bytes)
+    assert [(finding.law, finding.position, finding.count) for finding in report.findings] == [(Law.BODIES, 30, 3_000)]
+    assert "no event names it" in report.findings[0].problem
+
+
+def test_a_large_content_that_a_crash_left_alone_is_no_damage(life):
+    with Tamperer(life.path) as tamperer:
+        tamperer.add_body(NewBody(StreamId("op-never"), "image", b"x" * (LARGE_BODY_BYTES + 1)))
+    assert read(life.path).is_ok
+
+
+@pytest.mark.parametrize("order", ["rowid", "-rowid"])
+@pytest.mark.parametrize(("column", "value"), [("kind", "arguments"), ("size_bytes", 7), ("stored_at_ms", 7)])
+def test_a_content_with_another_label_is_found(written_life, tmp_path, order, column, value):
+    with LogReader(written_life.path, CATALOGUE) as reader:
+        rows = list(reader.stored_contents())
+    for number, (stream_id, digest, *_) in enumerate(rows):
+        path = tmp_path / f"{number}.db"
+        path.write_bytes(written_life.path.read_bytes())
+        with Tamperer(path) as tamperer:
+            tamperer.execute("CREATE TEMP TABLE kept AS SELECT * FROM bodies")
+            tamperer.execute("DELETE FROM bodies")
+            tamperer.execute(f"INSERT INTO bodies SELECT * FROM kept ORDER BY {order}")
+            tamperer.execute(
+                f"UPDATE bodies SET {column} = ? WHERE stream_id = ? AND digest = ?", value, stream_id, digest)
+        report = read(path)
+        assert set(places(report)) == {Law.BODIES}, (stream_id, digest)
+        assert report.findings[0].count == 1
 
 
 def test_an_unknown_topic_is_named_and_its_stream_left_alone(life):

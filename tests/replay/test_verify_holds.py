@@ -111,7 +111,7 @@ def test_arguments_of_a_hold_that_is_over_have_to_be_gone(scratch: Path, nth: in
             ),
         )
         tamperer.hide()
-        tamperer.add_body(kept)
+        tamperer.add_body(kept, like=position(tamperer, "approval.created.v1", nth))
     (finding,) = audit(scratch).findings
     assert finding.law is Law.BODIES
     assert "its arguments are still stored" in finding.problem

@@ -23,7 +23,7 @@ from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller, Digest, RecordedEvent
 from codespace_es.vocabulary.identifiers import StreamId
 from replay.removals import Removals
-from replay.source import LogSource, RawRow
+from replay.source import LogSource, RawRow, StoredRow
 from replay.state_at import LogState, state_at
 from replay.story import FileStory, tell_files
 from replay.timeline import Page, Timeline, Wanted
@@ -231,7 +231,7 @@ class _Attended:
         """See `LogSource`."""
         return self._source.read_body(stream_id, digest)
 
-    def stored_contents(self) -> Iterator[tuple[str, bytes, bytes]]:
+    def stored_contents(self) -> Iterator[StoredRow]:
         """See `LogSource`."""
         return self._source.stored_contents()
 

@@ -11,14 +11,14 @@ from codespace_es.vocabulary.identifiers import StreamId
 BodyRow = tuple[str, bytes, str, int, int, bytes]
 """Stream, digest (32 bytes), kind, size in bytes, stored at (milliseconds since 1970), content."""
 
-StoredContent = tuple[str, bytes, bytes]
-"""Stream, digest (32 bytes), content."""
+StoredContent = tuple[str, bytes, bytes, str, int, int]
+"""Stream, digest (32 bytes), content, kind, size in bytes, stored at (milliseconds since 1970)."""
 
 _INSERT = "INSERT OR IGNORE INTO bodies VALUES (?, ?, ?, ?, ?, ?)"
 _DELETE = "DELETE FROM bodies WHERE stream_id = ? AND digest = ?"
 _SIZE = "SELECT size_bytes FROM bodies WHERE stream_id = ? AND digest = ?"
 _CONTENT = "SELECT content FROM bodies WHERE stream_id = ? AND digest = ?"
-_SCAN = "SELECT stream_id, digest, content FROM bodies ORDER BY rowid"
+_SCAN = "SELECT stream_id, digest, content, kind, size_bytes, stored_at_ms FROM bodies ORDER BY rowid"
 _LIST = "SELECT stream_id, digest, kind, size_bytes, stored_at_ms FROM bodies ORDER BY stored_at_ms, stream_id, digest"
 
 

@@ -95,7 +95,7 @@ class LogReader:
                 return None  # a log can name what is no digest, and hold what is no content
 
     def stored_contents(self) -> Iterator[StoredContent]:
-        """Yield stream, digest and bytes of every stored body, in about the order in which they were stored."""
+        """Yield every stored body with its bytes and label, in about the order in which they were stored."""
         with _translated():
             yield from bodies.scan(self._connection)
 
