@@ -11,6 +11,7 @@ from adapters.log.reader import LogReader
 from codespace_es.event_catalogue import CATALOGUE
 from replay.finding import Findings
 from replay.memory import DECIDERS, Memory, SeenAppend
+from replay.naming import KIND_OF_FIELD, body_fields
 from replay.verify import Anchor, VerifyReport, verify
 
 pytestmark = pytest.mark.anyio
@@ -97,3 +98,8 @@ def test_every_kind_of_stream_in_the_catalogue_can_be_folded():
              "pending": "pend", "steering": "steer"}
     named = {topic.partition(".")[0] for topic in CATALOGUE}
     assert {kinds.get(kind, kind) for kind in named} == set(DECIDERS), "add the stream's decider to replay.memory"
+
+
+def test_every_content_that_an_event_can_name_has_its_kind():
+    fields = {inner or name for event in CATALOGUE.values() for name, inner in body_fields(event)}
+    assert fields == set(KIND_OF_FIELD), "say in replay.naming as what kind it is stored"
