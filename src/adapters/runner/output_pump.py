@@ -11,7 +11,6 @@ import anyio
 from adapters.runner.changes import Changes
 from adapters.runner.output_window import OutputWindow
 
-_READ_BYTES: Final = 64 * 1024
 _TURN_BYTES: Final = 1024 * 1024
 """So much is read before everybody else gets a turn; about half a millisecond."""
 _PIPE_BYTES: Final = 256 * 1024
@@ -75,17 +74,16 @@ class OutputPump:
         taken = 0
         for _ in range(_TURN_READS):
             try:
-                content = os.read(self._descriptor, _READ_BYTES)
+                count = self._window.take_from(self._descriptor)
             except BlockingIOError:
                 return True
             except OSError as error:
                 if error.errno == errno.EIO:  # how a terminal says that nobody has it open any more
                     return False
                 raise
-            if not content:
+            if not count:
                 return False
-            self._window.append(content)
-            taken += len(content)
+            taken += count
             if taken >= _TURN_BYTES:
                 break
         return True

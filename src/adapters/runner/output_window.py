@@ -8,6 +8,7 @@ import weakref
 from typing import Final, Protocol
 
 _IN_MEMORY_BYTES_MAX: Final = 1024 * 1024
+_READ_BYTES: Final = 64 * 1024
 
 
 class Ring(Protocol):
@@ -23,6 +24,10 @@ class Ring(Protocol):
         """Return `size` bytes from `offset`; they don't go beyond the capacity."""
         ...
 
+    def room(self, offset: int) -> tuple[memoryview, ...]:
+        """Return the whole ring from `offset` round to it, to be written in place; empty if it isn't worth that."""
+        ...
+
     def close(self) -> None:
         """Let go of it. A second call does nothing."""
         ...
@@ -34,6 +39,8 @@ class MemoryRing:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self._content = bytearray()
+        self._whole: memoryview | None = None
+        """All of it, once it has been filled."""
 
     def write(self, offset: int, content: memoryview) -> None:
         """Put `content` at `offset`."""
@@ -45,8 +52,17 @@ class MemoryRing:
         """Return `size` bytes from `offset`."""
         return bytes(memoryview(self._content)[offset : offset + size])
 
+    def room(self, offset: int) -> tuple[memoryview, ...]:
+        """Return the ring from `offset` round to it, once it has been filled for the first time."""
+        if self._whole is None:
+            if len(self._content) < self.capacity or self.capacity < _READ_BYTES:
+                return ()
+            self._whole = memoryview(self._content)  # never resized from here on
+        return self._whole[offset:], self._whole[:offset]
+
     def close(self) -> None:
         """Drop the content."""
+        self._whole = None
         self._content = bytearray()
 
 
@@ -70,6 +86,10 @@ class FileRing:
     def read(self, offset: int, size: int) -> bytes:
         """Return `size` bytes from `offset`."""
         return os.pread(self._descriptor, size, offset)
+
+    def room(self, offset: int) -> tuple[memoryview, ...]:  # noqa: ARG002 - the protocol's
+        """Return nothing: it isn't in memory."""
+        return ()
 
     def close(self) -> None:
         """Close the file."""
@@ -103,6 +123,24 @@ class OutputWindow:
     def head(self) -> bytes:
         """The first bytes of the output."""
         return bytes(self._head)
+
+    def take_from(self, descriptor: int) -> int:
+        """Add what can be read at once, and return how many bytes that is; 0 at the end.
+
+        A long output is read right into the ring: what is copied only to fall out again costs as much as the rest.
+
+        Raises:
+            BlockingIOError: nothing is there yet.
+            OSError: it can't be read.
+        """
+        room = self._ring.room(self.total % self._ring.capacity) if len(self._head) == self._head_bytes else ()
+        if room:
+            count = os.readv(descriptor, room)
+            self.total += count
+            return count
+        content = os.read(descriptor, _READ_BYTES)
+        self.append(content)
+        return len(content)
 
     def append(self, content: bytes) -> None:
         """Add `content`; what no longer fits in falls out at the other end.

@@ -1,6 +1,7 @@
 """The window on an output against the most naive model: a list of everything that was ever printed."""
 
 import errno
+import os
 
 import pytest
 from hypothesis import given
@@ -35,6 +36,37 @@ def test_the_window_holds_exactly_the_last_bytes_and_counts_all(
         assert window.read(cursor, bytes_max) == (start, everything[start : start + bytes_max])
         assert window.read(0, capacity) == (retained_from, everything[retained_from:])
     ring.close()
+
+
+@pytest.mark.parametrize("kind", ["memory", "file"])
+@given(printed=st.lists(st.integers(0, 50_000), max_size=12), capacity=st.sampled_from([10_000, 65_536, 70_001]),
+       head_bytes=st.sampled_from([0, 1_000, 90_000]))
+def test_what_is_read_right_into_the_window_is_what_was_printed(
+    kind: str, printed: list[int], capacity: int, head_bytes: int
+) -> None:
+    """Through a real pipe, round a ring that has been filled as before it has."""
+    window = OutputWindow(make(kind, capacity), head_bytes=head_bytes)
+    everything = b""
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    for number, size in enumerate(printed):
+        piece = (b"%d,%d;" % (number, size) * (size // 4 + 1))[:size]
+        everything += piece
+        os.write(writing, piece)
+        while True:
+            try:
+                window.take_from(reading)
+            except BlockingIOError:
+                break
+        retained_from = max(0, len(everything) - capacity)
+        assert (window.total, window.retained_from) == (len(everything), retained_from)
+        assert window.read(0, capacity) == (retained_from, everything[retained_from:])
+    os.close(writing)
+    assert window.take_from(reading) == 0
+    assert window.head == everything[:head_bytes]
+    os.close(reading)
+    window.close()
+    window.close()
 
 
 @given(printed=pieces, capacity=st.integers(1, 50))
