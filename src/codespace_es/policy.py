@@ -67,10 +67,11 @@ def protects(workspace: Workspace) -> Callable[[str], bool]:
     """
     patterns = [*ALWAYS_PROTECTED, *workspace.protected_paths]
     globs = [pattern.strip("/") if "/" in pattern.strip("/") else f"**/{pattern.strip('/')}" for pattern in patterns]
+    matcher = glob.compile(globs, flags=_GLOB_FLAGS)
 
     def is_protected(path: str) -> bool:
         parts = path.split("/")
         chain = ("/".join(parts[:length]) for length in range(1, len(parts) + 1))
-        return any(glob.globmatch(each, globs, flags=_GLOB_FLAGS) for each in chain)
+        return any(map(matcher.match, chain))
 
     return is_protected

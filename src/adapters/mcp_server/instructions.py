@@ -5,10 +5,11 @@ CodeSpace reads and changes files of workspaces that an operator configured. It 
 Paths are relative to the workspace's root. Every call names a workspace_id; workspace_info says what it allows.
 
 Reading: read takes offset and limit in bytes, or line_start and line_end. When truncated is true, go on only at \
-next_offset. content_lossy true means that bytes aren't UTF-8: don't write that content back. find lists files and \
-search finds lines; both page by offset and limit, and go on at next_offset. incomplete true means that a cap cut the \
-walk: narrow the glob. If listing_version changes between pages, start again at 0. A limit of 0 or above the cap is \
-OUTPUT_LIMIT. What .gitignore ignores is left out and counted in ignored_count, unless include_ignored is true.
+next_offset. content_lossy true means that bytes aren't UTF-8: don't write that content back. find lists files, \
+search finds lines, ast_grep finds code by its structure; they page by offset and limit, and go on at next_offset. \
+incomplete true means that a cap cut the walk: narrow the glob. If listing_version changes between pages, start \
+again at 0. A limit of 0 or above the cap is OUTPUT_LIMIT. What .gitignore ignores is left out and counted in \
+ignored_count, unless include_ignored is true.
 
 Changing: apply_patch changes all its files or none. Pass the versions that read answered as expected_versions: if a \
 file has changed since, nothing is written and you get VERSION_CONFLICT. check_only true previews and writes nothing. \
@@ -18,7 +19,7 @@ OPERATION_KEY_CONFLICT, so a preview and its patch need two keys. Only status ap
 left every file as it was; rejected wrote nothing. After failed_partial or unknown, or when no answer came, ask \
 operation_status (by operation_id or operation_key) and read the files before you do anything else; never report as \
 done what you couldn't establish. operation_revert undoes an applied operation while its files are as it left them, \
-also with check_only.
+also with check_only. ast_edit previews replacing code by its structure; resolve has it done.
 
 Running: exec_command starts a program and answers at once with a process_id; the end of your request or connection \
 doesn't end the process: its owner is the runner of this server, which ends it when the server ends. dispatch_status \

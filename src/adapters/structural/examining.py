@@ -136,7 +136,7 @@ class Examiner:
             return answer
         rewritten = spliced(file.text, kept)
         broken = ParsedFile(rewritten, language).broken_places()
-        if len(broken) > len(file.broken_places()):
+        if broken and len(broken) > len(file.broken_places()):
             answer["broken_line"] = broken[0] + 1
         content = (mark + rewritten).encode()
         if len(content) > _CONTENT_BYTES_MAX:

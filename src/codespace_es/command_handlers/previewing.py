@@ -103,17 +103,10 @@ async def preview_edit(world: World, command: EditCode, caller: Caller) -> EditP
     found = await world.structural.rewrite(
         world.files.open(workspace.root), scope, rewritings, limit=command.limit
     )
-    _require_unprotected(workspace, found.files)
-    preview = await to_thread.run_sync(_preview_of, found)
-    if not found.files:
+    preview, action = await to_thread.run_sync(_proposed, workspace, found)
+    if action is None:
         return preview
-    assert preview.label is not None, "of what has files"
-    pushed = await LoggedPendingActions(world, Session(workspace, command.work_id), caller).push(NewAction(
-        label=preview.label,
-        source_tool_name="ast_edit",
-        effect=StagedEdits(tuple(StagedEdit(each.path, each.before.version, each.after) for each in found.files)),
-        preview=preview.to_wire(),
-    ))
+    pushed = await LoggedPendingActions(world, Session(workspace, command.work_id), caller).push(action)
     return preview.model_copy(update={
         "message": pushed.how_to_resolve,
         "action_id": pushed.action_id,
@@ -134,6 +127,16 @@ def _checked(edits: Sequence[CodeEdit]) -> tuple[Rewriting, ...]:
     return tuple(Rewriting(edit.pat, edit.out) for edit in edits)
 
 
+def _proposed(workspace: Workspace, found: RewriteFindings) -> tuple[EditPreview, NewAction | None]:
+    """Return what is shown, and what is to be staged, if anything. For a worker thread. Raises PATH_PROTECTED."""
+    _require_unprotected(workspace, found.files)
+    preview = _preview_of(found)
+    if preview.label is None:
+        return preview, None
+    edits = tuple(StagedEdit(each.path, each.before.version, each.after) for each in found.files)
+    return preview, NewAction(preview.label, "ast_edit", StagedEdits(edits), preview.to_wire())
+
+
 def _require_unprotected(workspace: Workspace, files: Sequence[RewrittenFile]) -> None:
     is_protected = policy.protects(workspace)
     protected = [each.path for each in files if is_protected(each.path)]
@@ -147,7 +150,7 @@ def _require_unprotected(workspace: Workspace, files: Sequence[RewrittenFile]) -
 
 
 def _preview_of(found: RewriteFindings) -> EditPreview:
-    """Return what is shown of `found`, before it is staged. For a worker thread."""
+    """Return what is shown of `found`, before it is staged."""
     count = sum(each.replacement_count for each in found.files)
     files, is_truncated = _shown(found.files)
     broken = [BrokenFile(path=each.path, line=each.broken_line) for each in found.files if each.broken_line is not None]

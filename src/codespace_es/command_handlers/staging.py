@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from anyio import to_thread
 from pydantic_core import to_json
 
 from codespace_es import policy
@@ -58,9 +59,9 @@ class LoggedPendingActions:
 
     async def push(self, action: NewAction) -> PushedAction:
         """Put an action on top. See the port."""
-        _require_usable(self.world, self.session, action)
         action_id = ActionId(f"act-{self.world.ids.uuid()}")
-        pushed, bodies = _stored(self.session, action_id, action)
+        # Digests of many files take long enough to be felt by other callers.
+        pushed, bodies = await to_thread.run_sync(_checked_and_stored, self.world, self.session, action_id, action)
         place = fresh(PLACE, action_id).decide(PlaceAction(self.session.stream_id))
         while True:
             stack = await read_stack(self.world.log, self.session.stream_id)
@@ -127,6 +128,14 @@ def _remarks(action: NewAction) -> list[Notice]:
 
 
 # What may be staged
+
+
+def _checked_and_stored(
+    world: World, session: Session, action_id: ActionId, action: NewAction
+) -> tuple[PendingActionPushed, tuple[NewBody, ...]]:
+    """Return the event of a push and the bodies that it names, if it may be staged. For a worker thread."""
+    _require_usable(world, session, action)
+    return _stored(session, action_id, action)
 
 
 def _require_usable(world: World, session: Session, action: NewAction) -> None:

@@ -106,11 +106,14 @@ def test_the_number_of_processes_comes_from_environment_file_default_in_this_ord
     assert loaded().max_processes == 8
     assert loaded(flags).max_processes == 3
     assert loaded(flags, CODESPACE_MAX_PROCESSES="5").max_processes == 5
+    assert loaded(flags, CODESPACE_AST_MAX_FILES="5").structural_files_max == 5
+    assert loaded(flags).structural_files_max == 1000
 
 
 @pytest.mark.parametrize(("name", "value"), [
     ("CODESPACE_PROCESS_TIMEOUT_SECS", "soon"), ("CODESPACE_PROCESS_TIMEOUT_SECS", "-1"),
     ("CODESPACE_PROCESS_TIMEOUT_SECS", "1.5"), ("CODESPACE_MAX_PROCESSES", "0"), ("CODESPACE_MAX_PROCESSES", "many"),
+    ("CODESPACE_AST_MAX_FILES", "0"),
 ])
 def test_an_unusable_number_of_the_environment_is_refused_and_never_replaced(name: str, value: str) -> None:
     with pytest.raises(StartupError, match=f"{name} is '{value}'"):
