@@ -5,12 +5,17 @@ from datetime import datetime
 from html import escape
 
 
-def shown(text: object) -> str:
-    r"""Return `text` for one line of a page: escaped, with `\x1b` for what has no look of its own."""
-    plain = "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in str(text)
+def plain(text: str, *, kept: str = "") -> str:
+    r"""Return `text` with `\x1b` for what has no look of its own or turns the reading direction; `kept` stays."""
+    visible = "".join(
+        each if each.isprintable() or each in kept else each.encode("unicode_escape").decode("ascii") for each in text
     )
-    return escape(plain.encode("utf-8", "backslashreplace").decode(), quote=True)
+    return visible.encode("utf-8", "backslashreplace").decode()
+
+
+def shown(text: object) -> str:
+    """Return `text` for one line of a page: plain and escaped."""
+    return escape(plain(str(text)), quote=True)
 
 
 def shown_lines(text: str) -> list[str]:

@@ -8,7 +8,6 @@ from pathlib import Path
 import httpx2
 
 from adapters.http.app import build_app
-from adapters.http.audit import Audit
 from adapters.http.guard import Admittance
 from adapters.http.serving import routes_beside_mcp
 from adapters.http.sessions import Sessions
@@ -24,15 +23,19 @@ HERE = "http://127.0.0.1:8787"
 
 @asynccontextmanager
 async def operator_side(
-    server: Server, scratch: Path, *, token: str = OPERATOR, is_in_memory: bool = False
+    server: Server, scratch: Path, *, token: str = OPERATOR, is_in_memory: bool = False,
+    allowed: tuple[str, str] | None = None,
 ) -> AsyncIterator[httpx2.AsyncClient]:
-    """Yield a client that shows `token`; the paths that it is given begin at the server's root."""
+    """Yield a client that shows `token`; `allowed` is one more host, and one more origin."""
     open_source = None if is_in_memory else partial(LogReader, scratch / "data" / "codespace.db", CATALOGUE)
     sessions = Sessions()
     app = build_app(
         build_server(server.codespace, server._life),
-        Admittance.to_listener("127.0.0.1", 8787, token=AGENT, operator_token=OPERATOR),
-        routes=routes_beside_mcp(server.codespace, Audit(open_source, server.world.clock)),
+        Admittance.to_listener(
+            "127.0.0.1", 8787, token=AGENT, operator_token=OPERATOR,
+            allowed_hosts=allowed[:1] if allowed else (), allowed_origins=allowed[1:] if allowed else (),
+        ),
+        routes=routes_beside_mcp(server.codespace, open_source, sessions, operator_token=OPERATOR),
         sessions=sessions,
     )
     async with httpx2.AsyncClient(

@@ -21,12 +21,15 @@ from starlette.routing import BaseRoute
 
 from adapters.http.app import MCP_PATH, build_app
 from adapters.http.audit import Audit, OpenSource
+from adapters.http.console.routes import console_routes
 from adapters.http.guard import Admittance
 from adapters.http.inbox import inbox_routes
+from adapters.http.json_calls import JsonSide
 from adapters.http.listening import Listener
 from adapters.http.open_requests import OpenRequests
 from adapters.http.openapi import openapi_route
-from adapters.http.operator import operator_routes
+from adapters.http.operator import answerers_of, operator_routes
+from adapters.http.sessions import Sessions
 from adapters.settings.http import HttpSettings
 from codespace_es.aggregates.instance import InstanceStopped
 from codespace_es.codespace import Codespace
@@ -81,9 +84,9 @@ async def serve_http(
         allowed_hosts=settings.allowed_hosts,
         allowed_origins=settings.allowed_origins,
     )
-    audit = None if settings.operator_token is None else Audit(open_source, codespace.world.clock)
-    routes = routes_beside_mcp(codespace, audit)
-    app = build_app(server, admittance, routes=routes, is_stateless=is_stateless)
+    sessions = Sessions()
+    routes = routes_beside_mcp(codespace, open_source, sessions, operator_token=settings.operator_token)
+    app = build_app(server, admittance, routes=routes, sessions=sessions, is_stateless=is_stateless)
     serving = _SignalsLeftAlone(_configuration(app))
     tasks: TaskGroup
     with anyio.open_signal_receiver(*_ENDING_SIGNALS) as signals:
@@ -98,11 +101,17 @@ async def serve_http(
     life.stop_because(InstanceStopped(reason="signal"))
 
 
-def routes_beside_mcp(codespace: Codespace, audit: Audit | None) -> list[BaseRoute]:
-    """Return what is served beside `/mcp`: the inbox, and the operator's side where `audit` is given."""
+def routes_beside_mcp(
+    codespace: Codespace, open_source: OpenSource | None, sessions: Sessions, *, operator_token: str | None
+) -> list[BaseRoute]:
+    """Return what is served beside `/mcp`: the inbox, and the operator's side where there is a token for it."""
     routes: list[BaseRoute] = [*inbox_routes(codespace), openapi_route("/inbox")]
-    if audit is not None:
+    if operator_token is not None:
+        audit = Audit(open_source, codespace.world.clock)
         routes += [*operator_routes(codespace, audit), openapi_route("/operator")]
+        routes += console_routes(
+            JsonSide(codespace, channel="web", answerers=answerers_of(audit)), sessions, operator_token
+        )
     return routes
 
 

@@ -1,0 +1,210 @@
+// The console's script: the key of the session, live parts, the slider, the order of a queue, output as it comes.
+// Pages are made by the server; nothing here makes markup from text.
+"use strict";
+
+const KEY = "codespace-operator-key";
+const REFRESH_MS = 400;
+const OUTPUT_CHARACTERS_MAX = 300000;
+const byId = (id) => document.getElementById(id);
+
+// The key lies in the storage of this scheme, host and port, where no page of another port can read it.
+function keepKey() {
+  const { key, next } = document.body.dataset;
+  if (key) {
+    localStorage.setItem(KEY, key);
+    location.replace(next);
+  }
+}
+
+function showKey(form) {
+  const field = form.querySelector("input[name=key]");
+  if (field) field.value = localStorage.getItem(KEY) || "";
+}
+
+document.addEventListener("submit", (event) => {
+  showKey(event.target);
+  if (event.target.getAttribute("action") === "/console/logout") localStorage.removeItem(KEY);
+  const busy = event.submitter && event.submitter.dataset.busy;
+  if (busy) event.submitter.textContent = busy;
+});
+
+// Parts of a page that change while it is open are fetched again with the page, and put in their places.
+async function refresh(address, ids) {
+  const answer = await fetch(address, { credentials: "same-origin", cache: "no-store" });
+  if (answer.redirected) location.reload(); // the session is over
+  if (!answer.ok) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const id of ids) {
+    const old = byId(id), part = fresh.getElementById(id);
+    if (old && part && !isInUse(old)) old.replaceChildren(...part.childNodes);
+  }
+}
+
+function isInUse(part) {
+  const changed = [...part.querySelectorAll("textarea, input:not([type=hidden])")];
+  return part.contains(document.activeElement) || part.querySelector("details[open]") !== null
+    || part.querySelector(".dragged") !== null || changed.some((field) => field.value !== field.defaultValue);
+}
+
+// Live: the server tells of every event; a hidden page lets go of its connection, since browsers allow few.
+class Live {
+  constructor(parts) {
+    this.parts = parts;
+    this.stale = new Set();
+    this.status = byId("live");
+    this.last = null;
+    document.addEventListener("visibilitychange", () => (document.hidden ? this.close() : this.open()));
+    if (!document.hidden) this.open();
+  }
+
+  open() {
+    if (this.source) return;
+    const place = this.last === null ? "" : "?after=" + this.last;
+    this.source = new EventSource("/operator/timeline/events" + place);
+    this.source.onopen = () => this.tell("live", true);
+    this.source.onerror = () => this.tell("connecting", false);
+    this.source.onmessage = (message) => {
+      this.last = message.lastEventId;
+      this.note(JSON.parse(message.data).topic);
+    };
+  }
+
+  close() {
+    if (this.source) this.source.close();
+    this.source = null;
+  }
+
+  tell(text, isLive) {
+    this.status.hidden = false;
+    this.status.textContent = text;
+    this.status.classList.toggle("on", isLive);
+  }
+
+  note(topic) {
+    for (const part of this.parts) {
+      const wanted = part.dataset.live.split(" ");
+      if (wanted.some((start) => start === "*" || topic.startsWith(start))) this.stale.add(part.id);
+    }
+    if (this.stale.size && !this.waiting) this.waiting = setTimeout(() => this.refresh(), REFRESH_MS);
+  }
+
+  async refresh() {
+    const ids = [...this.stale];
+    this.stale.clear();
+    try {
+      await refresh(location.href, ids);
+    } finally {
+      this.waiting = null;
+      for (const id of ids) if (byId(id) && isInUse(byId(id))) this.stale.add(id);
+      if (this.stale.size) this.waiting = setTimeout(() => this.refresh(), 4 * REFRESH_MS);
+    }
+  }
+}
+
+// The slider: the state as of the position that it stands at.
+function slide(form) {
+  const slider = form.querySelector("input[type=range]"), shown = form.querySelector("output");
+  let timer = null;
+  form.querySelector("button").hidden = true;
+  slider.addEventListener("input", () => {
+    shown.textContent = slider.value + " of " + slider.max;
+    clearTimeout(timer);
+    timer = setTimeout(async () => {
+      const address = new URL(location.href);
+      address.searchParams.set("position", slider.value);
+      history.replaceState(null, "", address);
+      await refresh(address, [form.dataset.slider]);
+    }, 150);
+  });
+}
+
+// The order of a queue: by dragging, or with Alt and the arrow keys; the buttons work without all this.
+function order(list) {
+  if (list.dataset.isOrdered) return;
+  list.dataset.isOrdered = "yes";
+  let dragged = null;
+  list.addEventListener("dragstart", (event) => {
+    dragged = event.target.closest("li");
+    dragged.classList.add("dragged");
+    event.dataTransfer.effectAllowed = "move";
+    event.dataTransfer.setData("text/plain", dragged.id);
+  });
+  list.addEventListener("dragover", (event) => {
+    const over = event.target.closest("li");
+    if (!dragged) return;
+    event.preventDefault();
+    if (!over || over === dragged || over.parentNode !== list) return;
+    const box = over.getBoundingClientRect();
+    list.insertBefore(dragged, event.clientY < box.top + box.height / 2 ? over : over.nextSibling);
+  });
+  list.addEventListener("drop", (event) => event.preventDefault());
+  list.addEventListener("dragend", () => {
+    if (!dragged) return;
+    dragged.classList.remove("dragged");
+    send(list, dragged);
+    dragged = null;
+  });
+  list.addEventListener("keydown", (event) => {
+    const item = event.target.closest("li"), isUp = event.key === "ArrowUp";
+    if (!event.altKey || !item || !(isUp || event.key === "ArrowDown")) return;
+    event.preventDefault();
+    const other = isUp ? item.previousElementSibling : item.nextElementSibling;
+    if (!other) return;
+    list.insertBefore(item, isUp ? other : other.nextSibling);
+    item.focus();
+    send(list, item);
+  });
+}
+
+async function send(list, moved) {
+  const form = byId(list.dataset.order);
+  showKey(form);
+  const fields = new URLSearchParams(new FormData(form));
+  const answer = await fetch(form.action, { method: "POST", body: fields, credentials: "same-origin" });
+  const items = [...list.children];
+  const place = items.indexOf(moved) + 1;
+  byId("moved").textContent = answer.ok ? "Moved to place " + place + " of " + items.length : "The order wasn't kept";
+  if (!answer.ok) location.reload();
+}
+
+// Output as it comes, without colours. What has no look of its own is spelt out, as the server does.
+function plain(text) {
+  return text.replace(/\x1b\[[0-9;]*m|\r(?=\n)/g, "").replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (sign) => {
+    if (sign === "\n" || sign === "\t") return sign;
+    const code = sign.codePointAt(0);
+    return code < 256 ? "\\x" + code.toString(16).padStart(2, "0") : "\\u" + code.toString(16).padStart(4, "0");
+  });
+}
+
+async function follow(box) {
+  let cursor = box.dataset.cursor;
+  box.scrollTop = box.scrollHeight;
+  for (;;) {
+    const answer = await fetch(box.dataset.output + "?wait_ms=20000&cursor=" + cursor, { credentials: "same-origin" });
+    if (!answer.ok) return;
+    const read = await answer.json();
+    const isAtEnd = box.scrollTop + box.clientHeight >= box.scrollHeight - 8;
+    box.append(plain(read.chunk));
+    if (box.textContent.length > OUTPUT_CHARACTERS_MAX) box.textContent = box.textContent.slice(-OUTPUT_CHARACTERS_MAX);
+    if (isAtEnd) box.scrollTop = box.scrollHeight;
+    if (read.eof) return;
+    cursor = read.cursor;
+  }
+}
+
+document.addEventListener("DOMContentLoaded", () => {
+  keepKey();
+  const parts = [...document.querySelectorAll("[data-live]")];
+  if (parts.length) new Live(parts);
+  document.querySelectorAll("[data-slider]").forEach(slide);
+  document.querySelectorAll("[data-output]").forEach(follow);
+  const orderAll = () => document.querySelectorAll("[data-order]").forEach(order);
+  orderAll();
+  parts.forEach((part) => new MutationObserver(orderAll).observe(part, { childList: true }));
+  document.querySelectorAll("[data-back]").forEach((link) => link.addEventListener("click", (event) => {
+    event.preventDefault();
+    history.back();
+  }));
+  const target = location.hash && byId(location.hash.slice(1));
+  if (target) target.focus();
+});
