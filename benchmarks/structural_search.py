@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT), str(ROOT / "tests")]
 import anyio  # noqa: E402
 
 from codespace_es.command_handlers.matching import MatchCode  # noqa: E402
-from codespace_es.command_handlers.previewing import EditCode  # noqa: E402
+from codespace_es.command_handlers.rewriting import EditCode  # noqa: E402
 from support.server import Server  # noqa: E402
 
 QUICK = "--quick" in sys.argv

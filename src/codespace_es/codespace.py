@@ -54,7 +54,6 @@ from codespace_es.command_handlers.observing import (
     read_process,
 )
 from codespace_es.command_handlers.patching import ApplyPatch, apply_patch
-from codespace_es.command_handlers.previewing import EditCode, preview_edit
 from codespace_es.command_handlers.reading import (
     DescribeWorkspace,
     FindFiles,
@@ -68,6 +67,7 @@ from codespace_es.command_handlers.reading import (
 from codespace_es.command_handlers.reporting import ReportOperation, report_operation
 from codespace_es.command_handlers.resuming import ResumeOperation, resume_operation
 from codespace_es.command_handlers.reverting import RevertOperation, RevertOperations, revert_operation
+from codespace_es.command_handlers.rewriting import EditCode, preview_edit
 from codespace_es.command_handlers.steering import (
     AskWork,
     ClaimNextCommand,
