@@ -10,9 +10,10 @@ Leaving goes the same way back: no new settling, effects end, `instance.stopped`
 
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from typing import Literal
 
@@ -35,15 +36,19 @@ from adapters.settings.input_key import input_key
 from adapters.settings.load import Settings
 from adapters.settings.problem import StartupError
 from adapters.structural.searching import open_structural_search
+from adapters.tool_host.custom_tools import HostedTools, Surroundings, open_custom_tools
+from adapters.tool_host.sources import find_sources
 from codespace_es import policy
 from codespace_es.aggregates.instance import InstanceStarted
 from codespace_es.codespace import Codespace
 from codespace_es.command_handlers.effect import open_effects
 from codespace_es.command_handlers.instance_life import InstanceLife, living, quiet_caller
+from codespace_es.command_handlers.serving_tools import CallServices
 from codespace_es.command_handlers.settling import settle_at_start
 from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.open_index import open_change
 from codespace_es.ports.clock_and_ids import Clock
+from codespace_es.ports.custom_tools import NoCustomTools, OrphanedAction
 from codespace_es.ports.effects import EffectRunner
 from codespace_es.ports.fault_points import FaultHook, no_faults
 from codespace_es.ports.live_processes import LiveProcesses
@@ -112,9 +117,11 @@ async def open_codespace(
                 _own_lock(instance_id) as lock,
                 _runner(settings, lock) as runner,
                 open_structural_search(files_changed_max=settings.structural_files_max) as structural,
+                _tools(settings, transport) as tools,
                 open_effects() as effects,
                 _alive(
-                    settings, transport, _Made(instance_id, lock, log, runner, structural, effects, faults, clock)
+                    settings, transport,
+                    _Made(instance_id, lock, log, runner, structural, effects, faults, clock, tools),
                 ) as opened,
             ):
                 is_alive = True
@@ -164,6 +171,33 @@ def _runner(settings: Settings, lock: Held) -> AbstractAsyncContextManager[Spawn
     return open_uds_runner(settings.runner_socket, instance_lock=lock, processes_max=settings.max_processes)
 
 
+@asynccontextmanager
+async def _tools(settings: Settings, transport: Transport) -> AsyncIterator[HostedTools | None]:
+    """Have the operator's tools, for a server; a command line calls none."""
+    if transport == "cli":
+        yield None
+        return
+    async with open_custom_tools(tools_of(settings)) as tools:
+        yield tools
+
+
+def tools_of(settings: Settings) -> Surroundings:
+    """Return what the operator's tools have around them."""
+    from adapters.mcp_server.tool_catalogue import TOOLS
+
+    return Surroundings(
+        find_sources=lambda: find_sources(settings.data_directory, settings.custom_tools),
+        roots=tuple(workspace.root for workspace in settings.workspaces.values()),
+        reserved=frozenset(TOOLS),
+    )
+
+
+async def _orphan(orphans: Sequence[OrphanedAction]) -> None:
+    """Pop the pending actions whose callbacks are gone with their process."""
+    for orphan in orphans:
+        logging.getLogger(__name__).warning("%s has lost its callback", orphan.action_id)
+
+
 @dataclass(frozen=True, slots=True)
 class _Made:
     """What the way to life has made so far."""
@@ -176,6 +210,8 @@ class _Made:
     effects: EffectRunner
     faults: FaultHook
     clock: Clock
+    tools: HostedTools | None
+    """None: whoever lives by this serves nobody."""
 
 
 def _world(settings: Settings, made: _Made) -> World:
@@ -195,7 +231,8 @@ def _world(settings: Settings, made: _Made) -> World:
         instance_locks=FlockInstanceLocks(locks),
         leases=FlockWorkspaceLeases(locks, is_seen=made.lock.is_in_place),
         runner=made.runner,
-        tool_host=NoToolHost(),
+        tool_host=made.tools or NoToolHost(),
+        custom_tools=made.tools or NoCustomTools(),
         live=LiveProcesses(),
         under_way=UnderWay(),
         effects=made.effects,
@@ -219,6 +256,8 @@ async def _alive(settings: Settings, transport: Transport, made: _Made) -> Async
             if transport != "cli":  # a command line settles what it depends on, and nothing else
                 tasks.start_soon(_settle, world)
             codespace = Codespace(world)
+            if made.tools is not None:
+                made.tools.begin(partial(CallServices, world), _orphan)
             try:
                 yield OpenCodespace(codespace, life, world)
             except CodespaceError as error:

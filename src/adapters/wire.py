@@ -131,7 +131,7 @@ class Link:
     def _parse(self, content: bytes) -> tuple[Message, list[int]]:
         try:
             message = json.loads(content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise WireError(f"not JSON: {error}") from error
         if not isinstance(message, dict) or not isinstance(message.get("kind"), str):
             raise WireError("a message is an object with a kind")

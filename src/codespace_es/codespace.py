@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from codespace_es.command_handlers.asking import AskApproval, ListHolds, ask_approval, list_holds
+from codespace_es.command_handlers.calling_tools import CallCustomTool, call_custom_tool
 from codespace_es.command_handlers.consulting import ConsultHuman, consult_human
 from codespace_es.command_handlers.deciding import CreateHold, ResolveHold, create_hold, resolve_hold
 from codespace_es.command_handlers.driving import (
@@ -128,6 +129,7 @@ HANDLERS: Mapping[type[Command], Handler] = {
     ReleaseIntentCommand: release_intent,
     ReorderIntentsCommand: reorder_intents,
     StopWorkCommand: stop_work,
+    CallCustomTool: call_custom_tool,
 }
 
 

@@ -22,6 +22,7 @@ ENTRY_POINTS = {
     "adapters.testing": "users model-test their policies by it (docs/model-testing.md)",
     "codespace_es.command_handlers.staging": "tools that preview push their actions by it",
     "adapters.spawner.main": "run as a program of its own",
+    "adapters.tool_host.child.main": "run as a program of its own",
     "adapters.structural.worker": "run as a program of its own",
     "replay.workspace_check": "crash tests compare files with the log by it",
 }

@@ -31,6 +31,7 @@ from codespace_es.command_handlers.settling import settle_at_start
 from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.open_index import open_change
 from codespace_es.ports.clock_and_ids import Clock
+from codespace_es.ports.custom_tools import NoCustomTools
 from codespace_es.ports.fault_points import FaultHook, FaultPoint, no_faults
 from codespace_es.ports.live_processes import LiveProcesses
 from codespace_es.ports.locks import Held
@@ -156,6 +157,7 @@ class Server:
             input_key=bytes(32),
             runner=self._runner,
             tool_host=tool_host or NoToolHost(),
+            custom_tools=NoCustomTools(),
             live=LiveProcesses(),
             under_way=UnderWay(),
             effects=_MortalEffects(self),

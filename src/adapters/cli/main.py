@@ -39,6 +39,7 @@ COMMANDS: Mapping[str, LazyCommand] = MappingProxyType({
     "report": LazyCommand("adapters.cli.report:report", "Write what happened as one HTML page."),
     "approvals": LazyCommand("adapters.cli.approvals:approvals", "See what waits for a decision, and decide."),
     "inbox": LazyCommand("adapters.cli.inbox:inbox", "Steer agents: write what they should do next."),
+    "tools": LazyCommand("adapters.cli.tools:tools", "See to the custom tools."),
     "undo": LazyCommand("adapters.cli.undo:undo", "Undo applied operations, several at one blow."),
     "store": LazyCommand("adapters.cli.store:store", "Look after the store that holds the event log."),
     "runner": LazyCommand("adapters.cli.runner:runner", "Run the commands of servers that ask for it over a socket."),

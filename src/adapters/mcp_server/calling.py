@@ -18,6 +18,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolRequestParams, InputRequiredResult
 
 from adapters.mcp_server.arguments import NOT_AN_OBJECT, read_arguments, remark_unknown
+from adapters.mcp_server.custom import find_custom_tool, names_of_custom_tools
 from adapters.mcp_server.elicitation import People
 from adapters.mcp_server.results import tell_answer, tell_error
 from adapters.mcp_server.tool import Tool
@@ -68,16 +69,17 @@ class ToolCalls:
         Raises:
             MCPError: there is no such tool.
         """
-        tool = self._tools.get(params.name)
+        tool = self._tools.get(params.name) or await find_custom_tool(self._codespace, params.name)
         if tool is None:
-            raise MCPError(
-                INVALID_PARAMS, f"Unknown tool {params.name[:100]!r}; there are: {', '.join(self._tools)}.", None
-            )
-        given = params.arguments or {}
+            names = ", ".join([*self._tools, *await names_of_custom_tools(self._codespace)])
+            raise MCPError(INVALID_PARAMS, f"Unknown tool {params.name[:100]!r}; there are: {names}.", None)
+        given = tool.arrange(params.arguments or {})
         notices = remark_unknown(tool.command, given)
         caller = identify(self._codespace, context)
         try:
             command = read_arguments(tool.name, tool.command, given)
+            if not tool.asks_people:
+                return tell_answer(await tool.call(self._codespace, command, caller), notices)
             answer = await self._people.involve(
                 context, params, caller, lambda: tool.call(self._codespace, command, caller)
             )

@@ -73,4 +73,4 @@ def _compact_argument(name: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _compact_result(_name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return {"type": schema["type"]}
+    return {"type": schema["type"]} if "type" in schema else {}

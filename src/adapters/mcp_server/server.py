@@ -7,6 +7,7 @@ from mcp_types import ListToolsResult, PaginatedRequestParams, ToolAnnotations
 from mcp_types import Tool as WireTool
 
 from adapters.mcp_server.calling import Context, ToolCalls, pass_on_unusable_arguments
+from adapters.mcp_server.custom import list_custom_tools, schema_of_custom_tool
 from adapters.mcp_server.instructions import INSTRUCTIONS
 from adapters.mcp_server.resources import Resources
 from adapters.mcp_server.schemas import input_schema, output_schema
@@ -21,10 +22,14 @@ def build_server(codespace: Codespace, life: InstanceLife) -> Server[Any]:
     """Return a server for one client or many; it holds no state of its own."""
     calls = ToolCalls(codespace, life, TOOLS)
     resources = Resources(codespace)
-    listed = ListToolsResult(tools=[describe(tool) for tool in TOOLS.values()])
+    own_tools = [describe(tool) for tool in TOOLS.values()]
+    own_schemas = {tool.name: tool.input_schema for tool in own_tools}
 
     async def list_tools(_context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
-        return listed
+        return ListToolsResult(tools=[*own_tools, *await list_custom_tools(codespace)])
+
+    def schema_of(name: str) -> dict[str, Any] | None:
+        return own_schemas.get(name) or schema_of_custom_tool(codespace, name)
 
     server: Server[Any] = Server(
         "codespace",
@@ -37,7 +42,7 @@ def build_server(codespace: Codespace, life: InstanceLife) -> Server[Any]:
         on_list_resource_templates=resources.list_templates,
         on_read_resource=resources.read,
         # Over HTTP the SDK asks for the schema of each call, and makes a whole list of the tools where this is missing.
-        get_tool_input_schema={tool.name: tool.input_schema for tool in listed.tools}.get,
+        get_tool_input_schema=schema_of,
     )
     server.middleware[:] = [pass_on_unusable_arguments]  # in place of the SDK's OpenTelemetry spans
     return server

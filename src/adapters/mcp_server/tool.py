@@ -1,6 +1,6 @@
 """What a tool is: its description for clients, its arguments and answer as models, and one call through the door."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +9,14 @@ from codespace_es.vocabulary.answer import Answer, Command
 from codespace_es.vocabulary.event import Caller
 
 Call = Callable[[Codespace, Any, Caller], Awaitable[Answer]]
+
+Arrange = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+def as_given(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments of a call, where they are the command's."""
+    return given
+
 
 LARGE_RESULT = {"anthropic/maxResultSizeChars": 500_000}
 """Asks a client not to put a long answer into a file. Source: Claude Code, MCP output limits."""
@@ -25,6 +33,10 @@ class Tool:
     answer: type[Answer]
     call: Call
     is_read_only: bool
+    arrange: Arrange = as_given
+    """Makes the command's arguments of the call's."""
+    asks_people: bool = True
+    """A hold of it may be put to the client's user, and its resume answers the call."""
     is_destructive: bool = False
     is_idempotent: bool = False
     is_open_world: bool = False

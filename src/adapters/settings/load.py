@@ -63,12 +63,16 @@ class Settings:
     http: HttpSettings = field(default_factory=HttpSettings)
     structural_files_max: int = STRUCTURAL_FILES_CHANGED_MAX
     """Files that one structural rewrite may change."""
+    custom_tools: tuple[Path, ...] = ()
+    """Files and folders with tools, beside those in the data directory."""
 
     @property
     def digest(self) -> Digest:
         """Names these settings in the log; they hold no secret."""
         policy = "\n".join(each.model_dump_json(exclude={"env"}) for each in self.workspaces.values())
-        return "sha256:" + hashlib.sha256(f"{self.log_path}\n{policy}".encode(errors="backslashreplace")).hexdigest()
+        tools = "".join(f"\n{path}" for path in self.custom_tools)
+        settings = f"{self.log_path}\n{policy}{tools}"
+        return "sha256:" + hashlib.sha256(settings.encode(errors="backslashreplace")).hexdigest()
 
 
 def load_settings(
@@ -111,6 +115,7 @@ def load_settings(
         private_paths=tuple(str(path) for path in (data_directory, lock_directory, configuration_path) if path),
         http=resolve_http(written.http, tables, environment),
         structural_files_max=_whole_number(environment, "CODESPACE_AST_MAX_FILES", 1) or STRUCTURAL_FILES_CHANGED_MAX,
+        custom_tools=tuple(_absolute("custom_tools", each) for each in written.custom_tools),
     )
 
 
@@ -158,9 +163,13 @@ def _data_directory(flags: Flags, environment: Mapping[str, str], written: FileS
         return Path(os.path.abspath(os.path.expanduser(given)))
     if written.data_dir is None:
         return default_data_directory()
-    path = Path(os.path.expanduser(written.data_dir))
+    return _absolute("data_dir", written.data_dir)
+
+
+def _absolute(key: str, text: str) -> Path:
+    path = Path(os.path.expanduser(text))
     if not path.is_absolute():
-        raise StartupError(f"data_dir {written.data_dir!r} must be an absolute path.")
+        raise StartupError(f"{key} {text!r} must be an absolute path.")
     return path
 
 

@@ -80,7 +80,7 @@ class FileSettings(_Table):
     resolve_listing: Literal["always", "while-pending"] = Field(
         default="always", description="When the tool `resolve` is listed."
     )
-    custom_tools: list[str] = Field(default=[], description="Files with tools of your own.")
+    custom_tools: list[str] = Field(default=[], description="Files or folders with tools of your own, absolute.")
     http: HttpTable = Field(default=HttpTable(), description="Serving over the network.")
     defaults: WorkspaceTable = Field(default=WorkspaceTable(), description="Any workspace key but `root`.")
     workspaces: dict[str, WorkspaceTable] = Field(default={}, description="Workspaces by name.")
@@ -103,5 +103,4 @@ LATER_WORKSPACE_KEYS: Mapping[str, Later] = MappingProxyType({
 LATER_KEYS: Mapping[str, Later] = MappingProxyType({
     "store": Later(("sqlite",), "another store than SQLite"),
     "resolve_listing": Later(("always",), _PREVIEWS),
-    "custom_tools": Later(([],), "custom tools"),
 })

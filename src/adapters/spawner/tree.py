@@ -37,10 +37,10 @@ def become_subreaper() -> None:
         raise OSError(ctypes.get_errno(), "this process can't become a subreaper")
 
 
-def end_with_parent() -> None:
-    """Have this process asked to end when the one that started it has ended, however. Not inherited by a fork."""
+def end_with_parent(number: int = signal.SIGTERM) -> None:
+    """Have this process signalled when the one that started it has ended, however. Not inherited by a fork."""
     library = ctypes.CDLL(None, use_errno=True)
-    if library.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0) != 0:
+    if library.prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "this process can't be tied to its parent")
 
 

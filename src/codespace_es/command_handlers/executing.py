@@ -63,9 +63,11 @@ class ExecResult(Answer):
 
 
 async def exec_command(
-    world: World, command: ExecCommand, caller: Caller, *, resumed: ApprovalId | None = None
+    world: World, command: ExecCommand, caller: Caller, *, resumed: ApprovalId | None = None, is_granted: bool = False
 ) -> ExecResult:
     """Return the process that was started, now or by an earlier call with the same key; `resumed` is its hold.
+
+    `is_granted`: it belongs to something that was admitted, and granted where grants are wanted.
 
     Raises:
         CodespaceError: the codes of contract B1.8.
@@ -79,7 +81,7 @@ async def exec_command(
     replay = await attempt.find_replay()
     if replay is not None:
         return replay
-    if resumed is None:
+    if resumed is None and not is_granted:
         await hold_if_required(world, held_command(world, command), caller)
     try:
         lease = await take_lease(world, workspace, caller)

@@ -49,16 +49,21 @@ class ApplyPatch(Command):
 
 
 async def apply_patch(
-    world: World, command: ApplyPatch, caller: Caller, *, resumed: ApprovalId | None = None
+    world: World, command: ApplyPatch, caller: Caller, *, resumed: ApprovalId | None = None,
+    source_tool_name: str | None = None,
 ) -> PatchResult:
-    """Return what the patch did or would do; `resumed` is the hold that allows it. Raises the codes of B1.6."""
+    """Return what the patch did or would do. Raises the codes of B1.6.
+
+    `resumed` is the hold that allows it, `source_tool_name` the custom tool that wrote it, if one did.
+    """
     workspace = admit(world.workspaces, command.workspace_id, "write")
     require_usable_key(command.operation_key)
     require_usable_work(command.work_id)
     _require_bounded(command)
     request = PatchRequest(
         workspace=workspace,
-        source="apply_patch",
+        source="apply_patch" if source_tool_name is None else "custom_tool",
+        source_tool_name=source_tool_name,
         fingerprint=fingerprint(
             workspace=workspace.key,
             patch=command.patch,

@@ -37,12 +37,14 @@ class WorkspaceDescription(Answer):
     root: str | None = Field(default=None, description="Absolute path.")
     execution: dict[str, Any] | None = Field(default=None, description="What is available, and how.")
     pending_approvals: int | None = Field(default=None, description="Holds that wait for a decision.")
+    custom_tools: dict[str, Any] = Field(default_factory=dict, description="The operator's: tools, errors.")
 
 
 async def describe_workspace(world: World, command: DescribeWorkspace, _caller: Caller) -> WorkspaceDescription:
     """Return what `command` asks for. Raises WORKSPACE_NOT_FOUND."""
+    custom_tools = await _custom_tools(world)
     if not command.workspace_id:
-        return WorkspaceDescription()
+        return WorkspaceDescription(custom_tools=custom_tools)
     workspace = world.workspaces.get(command.workspace_id)
     if workspace is None:
         workspace = admit(world.workspaces, command.workspace_id, "read")
@@ -52,7 +54,17 @@ async def describe_workspace(world: World, command: DescribeWorkspace, _caller: 
         root=workspace.root,
         execution=workspace_info.project(workspace, await _sandbox(world, workspace)),
         pending_approvals=await count_pending(world, workspace.key),
+        custom_tools=custom_tools,
     )
+
+
+async def _custom_tools(world: World) -> dict[str, Any]:
+    """Return the names of the operator's tools, and what kept others from being there."""
+    catalogue = await world.custom_tools.catalogue()
+    return {
+        "tools": [tool.name for tool in catalogue.tools],
+        "errors": [{"source": fault.source, "message": fault.message} for fault in catalogue.faults],
+    }
 
 
 async def _sandbox(world: World, workspace: Workspace) -> SandboxReport | None:

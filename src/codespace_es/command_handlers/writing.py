@@ -93,6 +93,8 @@ class PatchRequest:
     resumed: ApprovalId | None = None
     """The hold that is being resumed: it begins and ends together with the operation."""
     expected_versions: Mapping[str, Version] = field(default_factory=dict)
+    source_tool_name: str | None = None
+    """The custom tool that wrote it."""
 
 
 async def write_patch(world: World, request: PatchRequest, caller: Caller) -> PatchResult:
@@ -188,6 +190,7 @@ class _Attempt:
             workspace_key=request.workspace.key,
             workspace_id=request.workspace.workspace_id,
             source=request.source,
+            source_tool_name=request.source_tool_name,
             check_only=request.check_only,
             fingerprint=request.fingerprint,
             operation_key=request.operation_key,

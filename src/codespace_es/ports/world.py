@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from codespace_es.ports.clock_and_ids import Clock, Ids
+from codespace_es.ports.custom_tools import CustomTools
 from codespace_es.ports.effects import EffectRunner
 from codespace_es.ports.fault_points import FaultHook
 from codespace_es.ports.files import FilesByRoot
@@ -43,6 +44,7 @@ class World:
     leases: WorkspaceLeases
     runner: Runner
     tool_host: ToolHost
+    custom_tools: CustomTools
     live: LiveProcesses
     under_way: UnderWay
     effects: EffectRunner

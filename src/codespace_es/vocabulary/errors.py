@@ -65,6 +65,7 @@ class ErrorCode(StrEnum):
     STALE_PREVIEW = "STALE_PREVIEW"
     APPLY_FAILED = "APPLY_FAILED"
     UNSUPPORTED_LANGUAGE = "UNSUPPORTED_LANGUAGE"
+    TOOL_FAILED = "TOOL_FAILED"
     STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
     INTERNAL = "INTERNAL"
 
@@ -131,6 +132,7 @@ ERROR_SPECS: Mapping[ErrorCode, ErrorSpec] = MappingProxyType({
     _E.STALE_PREVIEW: _spec("after_change", 409, "The files have changed: make the preview again."),
     _E.APPLY_FAILED: _spec("after_change", 409, "See outcome: returned waits again under its id, failed is over."),
     _E.UNSUPPORTED_LANGUAGE: _spec("never", 400, "Use one of the named languages."),
+    _E.TOOL_FAILED: _spec("after_change", 500, "See the message; the tool's own words are in the server's log."),
     _E.STORE_UNAVAILABLE: _spec("after_change", 503, "When the event log works again, ask operation_status first."),
     _E.INTERNAL: _spec("after_change", 500, "Give the operator the incident id; details are in the server's log."),
 })

@@ -112,3 +112,21 @@ PENDING_ACTIONS_MAX = 100
 """On one stack: whoever previews more than that and resolves nothing has lost the thread."""
 PENDING_JSON_BYTES_MAX = MIB
 """Of a payload, of details, and of what `resolve` hands on; a preview may have as much as an answer."""
+
+# Custom tools (decision 32)
+TOOL_LOAD_SECONDS_MAX = 10
+"""For one source, at each start of the process that it is loaded in."""
+TOOL_LISTING_SECONDS_MAX = 25
+"""How long the first list of tools waits for all of them."""
+TOOL_CALL_SECONDS_DEFAULT = 120
+TOOL_CALL_SECONDS_MAX = 600
+TOOL_STOP_GRACE_SECONDS = 2
+"""Between the request to stop and the end of the process that doesn't."""
+TOOL_TEXT_CHARACTERS_MAX = 4 * KIB
+TOOL_SCHEMA_BYTES_MAX = 64 * KIB
+TOOL_FILE_BYTES_MAX = 4 * MIB
+"""Of a file that a tool reads at once."""
+TOOL_OUTPUT_BYTES_MAX = MIB
+"""Of a command's output that a tool is given."""
+TOOL_RESULT_BYTES_MAX = 4 * MIB
+"""Of what a tool returns, as JSON."""

@@ -66,8 +66,7 @@ def test_every_key_of_a_later_feature_may_be_off_and_nothing_else(tmp_path: Path
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("store", "postgresql://x"), ("resolve_listing", "while-pending"),
-     ("custom_tools", ["/x.py"])],
+    [("store", "postgresql://x"), ("resolve_listing", "while-pending")],
 )
 def test_a_whole_feature_that_is_missing_is_refused_without_telling_its_value(
     tmp_path: Path, key: str, value: object

@@ -44,13 +44,14 @@ def software_version() -> str:
 
 async def call(codespace: Codespace, command: DescribeWorkspace, caller: Caller) -> ServerDescription:
     """Return the description. Raises WORKSPACE_NOT_FOUND."""
+    from adapters.mcp_server.custom import names_of_custom_tools
     from adapters.mcp_server.tool_catalogue import TOOLS
 
     described = await codespace.handle(command, caller)
     return ServerDescription(
         server="codespace",
         version=software_version(),
-        tools_exposed=tuple(TOOLS),
+        tools_exposed=(*TOOLS, *await names_of_custom_tools(codespace)),
         transports=("stdio", "streamable-http"),
         note=_NOTE,
         **dict(described),

@@ -1,0 +1,1 @@
+"""The process in which custom tools are loaded and run: executed, never forked, from the server."""

@@ -1,0 +1,75 @@
+"""A command run to its end on behalf of code that waits for it: started, followed, and ended with its caller.
+
+Started as by a client; the first of its output is kept for the caller, all of it as ever for whoever asks.
+"""
+
+from dataclasses import dataclass
+
+import anyio
+
+from codespace_es.command_handlers.driving import TerminateProcess, terminate_process
+from codespace_es.command_handlers.executing import exec_command
+from codespace_es.command_handlers.observing import AskProcess, ReadProcess, ask_process, read_process
+from codespace_es.invocation import ExecCommand
+from codespace_es.ports.world import World
+from codespace_es.vocabulary import limits
+from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
+from codespace_es.vocabulary.event import Caller
+
+
+@dataclass(frozen=True, slots=True)
+class EndedCommand:
+    """A command that has ended."""
+
+    process_id: str
+    termination: str
+    exit_code: int | None
+    output: str
+    is_output_cut: bool
+    """There was more, or some of it was printed faster than it could be read."""
+
+
+async def run_to_end(world: World, command: ExecCommand, caller: Caller, *, is_granted: bool) -> EndedCommand:
+    """Return how `command` ended; `is_granted`: by a grant that stands for it already. Cancelled, it ends the command.
+
+    Raises:
+        CodespaceError: those of `exec_command`.
+    """
+    started = await exec_command(world, command, caller, is_granted=is_granted)
+    try:
+        output, is_cut = await _read_all(world, started.process_id, caller)
+        report = await ask_process(world, AskProcess(process_id=started.process_id), caller)
+    except anyio.get_cancelled_exc_class():
+        with anyio.CancelScope(shield=True):
+            await terminate_process(world, TerminateProcess(process_id=started.process_id), caller)
+        raise
+    return EndedCommand(started.process_id, report.termination or "unknown", report.exit_code, output, is_cut)
+
+
+async def _read_all(world: World, process_id: str, caller: Caller) -> tuple[str, bool]:
+    """Return the first of what it prints, and whether that isn't all, once it has ended."""
+    chunks: list[str] = []
+    kept = cursor = 0
+    is_cut = False
+    while True:
+        room = limits.TOOL_OUTPUT_BYTES_MAX - kept
+        command = ReadProcess(
+            process_id=process_id, cursor=cursor, wait_ms=limits.READ_OUTPUT_WAIT_MS_MAX,
+            max_bytes=min(room if room > 0 else limits.READ_OUTPUT_BYTES_MAX, limits.READ_OUTPUT_BYTES_MAX),
+        )
+        try:
+            read = await read_process(world, command, caller)
+        except CodespaceError as error:
+            if error.code is not ErrorCode.TIMEOUT:
+                raise
+            break  # it was ended by its time limit, and all that it had printed was read
+        is_cut = is_cut or read.output_lost
+        if room > 0:
+            chunks.append(read.chunk)
+            kept += len(read.chunk.encode())
+        elif read.chunk:
+            is_cut = True
+        cursor = read.cursor
+        if read.eof:
+            break
+    return "".join(chunks), is_cut
