@@ -3,8 +3,9 @@
 Run: `uv run --group bench python benchmarks/structural_search.py [--quick]`. 1,000 files of 200 lines, half Python and
 half TypeScript. Ours goes through the door of a whole server in this process; the peer is a process of its own each
 time, threads for every core, with its answer as JSON. Both take turns; ratios are of medians, and both must find the
-same. The lag is how late a task that sleeps for a millisecond is woken. Prints a line for each target and ends with 1
-if one is missed.
+same. The lag is how late a task that sleeps for a millisecond is woken, at worst in one call; beside it stands the lag
+of the same loop while the peer works and ours does nothing, which is what the machine itself costs. Prints a line for
+each target, which is judged by the median over the turns, and ends with 1 if one is missed.
 """
 
 import json
@@ -28,7 +29,7 @@ from support.server import Server  # noqa: E402
 QUICK = "--quick" in sys.argv
 FILES = 200 if QUICK else 1_000
 LINES = 200
-TURNS = 3 if QUICK else 7
+TURNS = 3 if QUICK else 5
 LAG_MS_MAX = 50
 PEER = Path(sys.executable).with_name("ast-grep")
 
@@ -107,20 +108,26 @@ async def compare(server: Server, root: Path, name: str, pattern: str, rewrite: 
             command = EditCode.model_validate({"workspace_id": "demo", "ops": [{"pat": pattern, "out": rewrite}]})
             found = (await server.handle(command)).total_replacements
 
-    mine, peers, lags = [], [], []
+    async def peer() -> None:
+        nonlocal told
+        told = await anyio.to_thread.run_sync(ask_peer, root, pattern, rewrite)
+
+    told = (0.0, 0)
+    mine, peers, lags, idle_lags = [], [], [], []
     for _ in range(TURNS):
         seconds, lag = await lag_during(ours)
         mine.append(seconds)
-        lags.append(lag)
-        seconds, count = await anyio.to_thread.run_sync(ask_peer, root, pattern, rewrite)
-        peers.append(seconds)
-        assert count == found, (count, found)
-    lag_ms = max(lags) * 1e3
-    is_met = lag_ms < LAG_MS_MAX
+        lags.append(lag * 1e3)
+        _, lag = await lag_during(peer)
+        idle_lags.append(lag * 1e3)
+        peers.append(told[0])
+        assert told[1] == found, (told, found)
+    is_met = median(lags) < LAG_MS_MAX
     print(
-        f"{'ok  ' if is_met else 'MISS'} {name:44} {found:5} found, {median(mine) * 1e3:7.0f} ms, "
-        f"{median(mine) / median(peers):.2f} of the peer's {median(peers) * 1e3:.0f}; lag {lag_ms:.1f} ms "
-        f"(median {median(lags) * 1e3:.1f})   target lag < {LAG_MS_MAX} ms", flush=True,
+        f"{'ok  ' if is_met else 'MISS'} {name:32} {found:5} found, {median(mine) * 1e3:6.0f} ms, "
+        f"{median(mine) / median(peers):.2f} of the peer's {median(peers) * 1e3:.0f}; lag {median(lags):.1f} ms "
+        f"(worst {max(lags):.1f}), idle {median(idle_lags):.1f} (worst {max(idle_lags):.1f})   "
+        f"target lag < {LAG_MS_MAX} ms", flush=True,
     )
     if not is_met:
         failed.append(name)
@@ -138,7 +145,7 @@ async def main() -> None:
             await compare(server, root, "every file parsed, few matches", "log($A, $A)")
             await compare(server, root, "a word that few files have", "rarely($$$ARGS)")
             await compare(server, root, "a preview of few changes", "log($A, $A)", "log($A)")
-            await compare(server, root, "a preview of 1,000 files", "log($$$ARGS)", "record($$$ARGS)")
+            await compare(server, root, "a preview of every file", "log($$$ARGS)", "record($$$ARGS)")
     if failed:
         sys.exit(1)
 
