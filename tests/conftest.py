@@ -12,6 +12,13 @@ settings.register_profile("dev", deadline=None, print_blob=True,
 settings.register_profile("deep", settings.get_profile("dev"), max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
+LONGEST = ("crash/test_server_under_fire.py", "crash/test_patch_writer_crash.py", "crash/test_patch_story_crash.py")
+"""The files that take longest, which begin first, so that no worker is left alone with one of them at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not str(item.path).endswith(LONGEST))
+
 
 @pytest.fixture
 def anyio_backend() -> str:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import gettempdir
 
 import anyio
 import pytest
@@ -171,12 +172,12 @@ async def test_a_copy_taken_while_a_server_runs_is_read_with_its_write_ahead_log
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody who may read and not write")
-async def test_a_log_in_a_directory_that_cannot_be_written_is_read_in_place(path: Path, tmp_path: Path) -> None:
+async def test_a_log_in_a_directory_that_cannot_be_written_is_read_in_place(path: Path) -> None:
     await fill(path)
     for file in path.parent.iterdir():
         file.chmod(0o444)
-    for directory in [parent for parent in path.parents if parent.is_relative_to(tmp_path.parent.parent)]:
-        directory.chmod(0o755)
+    for directory in [parent for parent in path.parents if parent.is_relative_to(gettempdir())]:
+        directory.chmod(directory.stat().st_mode | 0o055)
     script = ("import os, sys; from pathlib import Path; from unit.log.sample_events import CATALOGUE;"
               "from adapters.log.reader import LogReader; os.setgid(65534); os.setuid(65534);"
               "print(LogReader(Path(sys.argv[1]), CATALOGUE).head()[0])")

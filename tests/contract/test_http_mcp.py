@@ -30,7 +30,7 @@ from support.http_client import (
     serving,
     structured,
 )
-from support.stdio_client import ERAS, SECONDS_MAX, Era, ask, connected, product, refused
+from support.stdio_client import ERAS, SECONDS_MAX, Era, ask, connected, from_nothing, product, refused
 
 pytestmark = pytest.mark.anyio
 
@@ -48,8 +48,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 async def server(tmp_path_factory: pytest.TempPathFactory, root: Path) -> AsyncIterator[HttpServer]:
     scratch = tmp_path_factory.mktemp("server")
+    command = http_product(scratch, f"demo={root}:workspace-write")
     with anyio.fail_after(SECONDS_MAX):
-        async with serving(http_product(scratch, f"demo={root}:workspace-write"), scratch, token=TOKEN) as child:
+        async with serving(from_nothing(command), scratch, token=TOKEN) as child:
             with anyio.CancelScope(shield=True):
                 yield child
 

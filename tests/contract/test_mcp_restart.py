@@ -13,7 +13,17 @@ from adapters.locks.flock import lock_directory_of_user
 from adapters.locks.lease import FlockWorkspaceLeases
 from adapters.machine import machine_id
 from codespace_es.vocabulary.identifiers import workspace_key
-from support.stdio_client import SECONDS_MAX, RawClient, ask, connected, product, raw_client, read_log, refused
+from support.stdio_client import (
+    SECONDS_MAX,
+    RawClient,
+    ask,
+    connected,
+    from_nothing,
+    product,
+    raw_client,
+    read_log,
+    refused,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -35,6 +45,7 @@ def command(tmp_path: Path, root: Path) -> list[str]:
 
 async def test_a_restart_forgets_nothing(tmp_path: Path, root: Path, command: list[str]) -> None:
     """Check 75."""
+    command = from_nothing(command)
     with anyio.fail_after(SECONDS_MAX):
         async with connected(command, tmp_path) as client:
             done = await ask(client, "apply_patch", **_REQUEST)

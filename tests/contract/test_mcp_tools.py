@@ -10,7 +10,7 @@ import anyio
 import pytest
 from mcp import Client, MCPError
 
-from support.stdio_client import ERAS, SECONDS_MAX, Era, ask, connected, product, refused
+from support.stdio_client import ERAS, SECONDS_MAX, Era, ask, connected, from_nothing, product, refused
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +41,7 @@ async def client(tmp_path_factory: pytest.TempPathFactory, root: Path, era: Era)
     (looked_at / "keep.txt").write_text("hi")
     os.symlink("keep.txt", looked_at / "link.txt")
     command = product(scratch, f"demo={root}:workspace-write", f"look={looked_at}:read-only")
-    async with connected(command, scratch, era) as connection:
+    async with connected(from_nothing(command), scratch, era) as connection:
         yield connection
 
 

@@ -3,10 +3,22 @@
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from support.crash_faults import TOTALS
+from support.crash_faults import TOTALS, count
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Give what one of several workers ran to the process that prints it."""
+    getattr(session.config, "workeroutput", {})["crash sweeps"] = TOTALS
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    for name, runs in getattr(node, "workeroutput", {}).get("crash sweeps", {}).items():
+        count(name, runs)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

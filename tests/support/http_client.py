@@ -17,6 +17,7 @@ from mcp.client.session import ElicitationFnT
 from mcp.client.streamable_http import streamable_http_client
 
 from support.stdio_client import Era, environment, product, read_log
+from support.warm_servers import open_server
 
 TOKEN = "a-token-that-nobody-may-see"
 OPERATOR_TOKEN = "an-operators-token-that-nobody-may-see"
@@ -142,7 +143,9 @@ async def serving(
         variables["CODESPACE_OPERATOR_TOKEN"] = operator_token
     before = len(read_log(scratch)) if (scratch / "server.log").exists() else 0
     with open(scratch / "server.log", "ab") as log:
-        process = await anyio.open_process(command, env=variables, cwd=scratch, stdin=None, stdout=log, stderr=log)
+        process = await open_server(
+            command, env=variables, cwd=scratch, stdout=log.fileno(), stderr=log, has_input=False
+        )
     try:
         url = await _url(process, scratch, before)
         yield HttpServer(process, url, scratch, token, operator_token)

@@ -10,12 +10,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 import anyio
-from anyio.abc import ByteReceiveStream, Process
+import mcp.client.stdio
+from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp import Client, StdioServerParameters
 from mcp.client.session import ElicitationFnT
 from mcp.client.stdio import stdio_client
 from mcp_types import CallToolResult, TextContent
+
+from support.pipes import OutputPipe
+from support.warm_servers import PRODUCT, open_server
 
 ROOT = Path(__file__).parents[2]
 SECONDS_MAX = 60
@@ -32,10 +36,15 @@ _INITIALIZE = {
 
 def product(scratch: Path, *workspaces: str) -> list[str]:
     """Return the command line that serves `workspaces` (`NAME=PATH[:PROFILE]`), with its log under `scratch`."""
-    command = [str(Path(sys.executable).with_name("codespace-es")), "serve", "--data-dir", str(scratch / "data")]
+    command = [PRODUCT, "serve", "--data-dir", str(scratch / "data")]
     for workspace in workspaces:
         command += ["--workspace", workspace]
     return command
+
+
+def from_nothing(command: list[str]) -> list[str]:
+    """Return `command` in a form that is never forked from a warm parent: for tests that speak for the real start."""
+    return ["/usr/bin/env", *command]
 
 
 def scripted_door() -> list[str]:
@@ -51,6 +60,17 @@ def environment(scratch: Path) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT), str(ROOT / "tests")]),
         "PYTHONWARNINGS": "error::ResourceWarning",
     }
+
+
+async def _start_for_sdk(
+    command: str, args: list[str], env: dict[str, str] | None = None, errlog: Any = sys.stderr,
+    cwd: Path | str | None = None,
+) -> Process:
+    """Start a server as the SDK's client does, warm if it can be."""
+    return await open_server([command, *args], env=env or {}, cwd=cwd, stderr=errlog, start_new_session=True)
+
+
+mcp.client.stdio._create_platform_compatible_process = _start_for_sdk  # for every test alike; all else stays the SDK's
 
 
 @asynccontextmanager
@@ -91,30 +111,10 @@ def _told_twice(result: CallToolResult) -> None:
     assert json.loads(first.text) == result.structured_content
 
 
-class Pipe(ByteReceiveStream):
-    """The reading end of a pipe, which closing really closes."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd: int | None = fd
-
-    async def receive(self, max_bytes: int = 65536) -> bytes:
-        assert self._fd is not None
-        await anyio.wait_readable(self._fd)
-        chunk = os.read(self._fd, max_bytes)
-        if not chunk:
-            raise anyio.EndOfStream
-        return chunk
-
-    async def aclose(self) -> None:
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
-
-
 class RawClient:
     """Speaks lines, good and bad, to a child."""
 
-    def __init__(self, process: Process, output: Pipe, scratch: Path) -> None:
+    def __init__(self, process: Process, output: OutputPipe, scratch: Path) -> None:
         assert process.stdin is not None
         self.process = process
         self._input = process.stdin
@@ -190,12 +190,10 @@ class RawClient:
 async def raw_client(command: list[str], scratch: Path, *, initializes: bool = True) -> AsyncIterator[RawClient]:
     """Yield a raw client of a child of its own, whose log is `server.log` in `scratch`."""
     reading, writing = os.pipe()
-    output = Pipe(reading)
+    output = OutputPipe(reading)
     with open(scratch / "server.log", "ab") as log:
         try:
-            process = await anyio.open_process(
-                command, env=environment(scratch), cwd=scratch, stdout=writing, stderr=log
-            )
+            process = await open_server(command, env=environment(scratch), cwd=scratch, stdout=writing, stderr=log)
         finally:
             os.close(writing)
         try:

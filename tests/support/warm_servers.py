@@ -1,0 +1,172 @@
+"""Servers forked from a parent that has imported the MCP library already: processes of their own, started at once.
+
+`CODESPACE_COLD_SERVERS=1` starts each of them from nothing instead, as tests that are about starting always do.
+"""
+
+import atexit
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import anyio
+from anyio.abc import Process
+
+from support.pipes import InputPipe, OutputPipe
+
+IS_COLD = bool(os.environ.get("CODESPACE_COLD_SERVERS"))
+PRODUCT = str(Path(sys.executable).with_name("codespace-es"))
+
+
+class WarmProcess(Process):
+    """A child of the warm parent, seen as if it were ours."""
+
+    def __init__(
+        self, pid: int, pidfd: int, report: socket.socket, stdin: InputPipe | None, stdout: OutputPipe | None
+    ) -> None:
+        self._pid = pid
+        self._pidfd = pidfd
+        self._report = report
+        self._stdin = stdin
+        self._stdout = stdout
+        self._returncode: int | None = None
+        self._turn = anyio.Lock()
+
+    @property
+    def pid(self) -> int:
+        return self._pid
+
+    @property
+    def returncode(self) -> int | None:
+        if self._returncode is None:
+            try:
+                packet = self._report.recv(100, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return None
+            self._returncode = json.loads(packet)
+            os.close(self._pidfd)
+            self._report.close()
+        return self._returncode
+
+    @property
+    def stdin(self) -> InputPipe | None:
+        return self._stdin
+
+    @property
+    def stdout(self) -> OutputPipe | None:
+        return self._stdout
+
+    @property
+    def stderr(self) -> None:
+        return None
+
+    async def wait(self) -> int:
+        async with self._turn:
+            while (code := self.returncode) is None:
+                await anyio.wait_readable(self._report)
+        return code
+
+    def send_signal(self, signal: signal.Signals) -> None:
+        if self.returncode is None:
+            _signal(self._pidfd, signal)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    async def aclose(self) -> None:
+        with anyio.CancelScope(shield=True):
+            for stream in (self._stdin, self._stdout):
+                if stream is not None:
+                    await stream.aclose()
+            await self.wait()
+
+
+def _signal(pidfd: int, number: signal.Signals) -> None:
+    """Signal a process that may be gone by now, which is no error."""
+    try:
+        signal.pidfd_send_signal(pidfd, number)
+    except ProcessLookupError:
+        return
+
+
+class _Parent:
+    """A warm parent, for children whose interpreter is started with the same variables."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "support.warm_parent", str(theirs.fileno())], pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env={"PATH": os.environ["PATH"], **variables},
+                cwd="/", start_new_session=True,
+            )
+
+    def end(self) -> None:
+        self._requests.close()
+        self._process.wait()
+
+    def fork(self, request: dict[str, Any], stdin: int, stdout: int, stderr: int) -> tuple[int, int, socket.socket]:
+        """Return the pid, a pidfd and the report of a new child."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            socket.send_fds(self._requests, [json.dumps(request).encode()], [stdin, stdout, stderr, theirs.fileno()])
+        packet, fds, _, _ = socket.recv_fds(ours, 100, 1)
+        return json.loads(packet), fds[0], ours
+
+
+_PARENTS: dict[tuple[tuple[str, str], ...], _Parent] = {}
+_PARENTS_LOCK = Lock()
+
+
+@atexit.register
+def _end_parents() -> None:
+    for parent in _PARENTS.values():
+        parent.end()
+
+
+def _parent_for(environment: Mapping[str, str]) -> _Parent:
+    """Return the parent whose interpreter was started as one with this environment would be."""
+    seen = {name: value for name, value in environment.items() if name.startswith(("PYTHON", "LC_")) or name == "LANG"}
+    with _PARENTS_LOCK:
+        key = tuple(sorted(seen.items()))
+        if key not in _PARENTS:
+            _PARENTS[key] = _Parent(seen)
+        return _PARENTS[key]
+
+
+def can_be_warm(command: list[str]) -> bool:
+    """Return whether `command` is a server that only needs Python with its imports done."""
+    is_server = command[:2] == [PRODUCT, "serve"] or command[:2] == [sys.executable, "-m"]
+    return is_server and not IS_COLD
+
+
+async def open_server(
+    command: list[str], *, env: Mapping[str, str], cwd: Path | str | None, stderr: Any, stdout: int | None = None,
+    start_new_session: bool = False, has_input: bool = True,
+) -> Process:
+    """Start a server whose stdin is a pipe, or nothing; its stdout is `stdout`, or a pipe too."""
+    if not can_be_warm(command):
+        return await anyio.open_process(
+            command, env=env, cwd=cwd, stderr=stderr, stdout=subprocess.PIPE if stdout is None else stdout,
+            stdin=subprocess.PIPE if has_input else None, start_new_session=start_new_session,
+        )
+    request = {"command": command, "env": dict(env), "cwd": str(cwd or os.getcwd()),
+               "start_new_session": start_new_session}
+    reading, writing = os.pipe() if has_input else (os.open(os.devnull, os.O_RDONLY), -1)
+    output, theirs = os.pipe() if stdout is None else (-1, os.dup(stdout))
+    try:
+        pid, pidfd, report = _parent_for(env).fork(request, reading, theirs, stderr.fileno())
+    finally:
+        os.close(reading)
+        os.close(theirs)
+    return WarmProcess(pid, pidfd, report, InputPipe(writing) if has_input else None,
+                       OutputPipe(output) if stdout is None else None)
