@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "src"), str(REPOSITORY / "tests/replay")]
 
 import anyio  # noqa: E402
-from measure_verify import make_log  # noqa: E402
+from large_log import make_log  # noqa: E402
 
 from adapters.log.reader import LogReader  # noqa: E402
 from codespace_es.event_catalogue import CATALOGUE  # noqa: E402

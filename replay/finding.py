@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 class Law(StrEnum):
     """What holds of every log that only this product has written. Source: event catalogue, section 6."""
 
+    FILE = "file"
     POSITIONS = "positions"
     CHAIN = "chain"
     VERSIONS = "versions"
@@ -29,6 +30,7 @@ class Law(StrEnum):
 
 
 MEANINGS: Mapping[Law, str] = MappingProxyType({
+    Law.FILE: "The file is damaged, or was prepared by somebody else: copy the log away before it is written on.",
     Law.POSITIONS: "Events were removed from the log, or put into it, by something else than this product.",
     Law.CHAIN: "An event was changed, moved or replaced after it was written: from here on the log proves nothing.",
     Law.VERSIONS: "A stream lacks events, so what it says of its operation or server can't be relied on.",
@@ -64,7 +66,7 @@ class Finding(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     law: Law = Field(description="Which law.")
-    position: int = Field(description="The first bad position.")
+    position: int = Field(description="The first bad position; 0 for the file itself.")
     stream_id: str | None = Field(default=None, description="The stream there, where one is to blame.")
     problem: str = Field(description="What is wrong there, one sentence.")
     meaning: str = Field(description="What it means, one sentence.")

@@ -48,3 +48,7 @@ class LogSource(Protocol):
     def open_items(self) -> Sequence[OpenItem]:
         """Return the rows of the open index, oldest first."""
         ...
+
+    def damage(self) -> Iterator[str]:
+        """Yield what is wrong with the file or the tables themselves, beneath the rows, one sentence each."""
+        ...

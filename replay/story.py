@@ -1,6 +1,7 @@
 """`show ID`: everything that the log knows of one thing, told from its beginning.
 
-An id is an operation, a process, an instance, a workspace's key, a claim, `store`, or an operation key of a caller.
+An id is an operation, a process, a hold, an instance, a work, an instruction, a pending action, a workspace's key, a
+claim, `store`, or an operation key of a caller.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from codespace_es.aggregates.claim import ClaimTaken
 from codespace_es.aggregates.operation import OperationMinted
+from codespace_es.aggregates.pending.events import PendingActionPlaced
 from codespace_es.projections.approval_status import ApprovalReport
 from codespace_es.projections.approval_status import project as tell_hold
 from codespace_es.projections.operation_status import OperationReport
@@ -23,10 +25,11 @@ from codespace_es.vocabulary.identifiers import StreamId, claim_stream
 from replay.process_story import ProcessStory, tell_process
 from replay.removals import Removals
 from replay.source import LogSource
+from replay.work_story import BEGINNINGS, IntentStory, WorkStory, tell_steering
 
 _NEAR_EVENTS = 64
 """How far around a stream's own events others of the same call are looked for: an append's stand side by side."""
-_MINTED_SHOWN_MAX = 1_000
+_BEGUN_SHOWN_MAX = 1_000
 
 
 class NothingRecordedError(LookupError):
@@ -48,8 +51,8 @@ class Story(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    id: str = Field(description="Its stream.")
-    kind: str = Field(description="operation, process, instance, workspace, claim, store, or the stream's own.")
+    id: str = Field(description="Its stream, or the work, instruction or action in one.")
+    kind: str = Field(description="operation, process, instance, work, intent, action, or the stream's own.")
     events: tuple[TimelineEntry, ...] = Field(description="Its own events.")
     details: tuple[dict[str, Any], ...] = Field(description="The same events as they were recorded, in full.")
     related: tuple[TimelineEntry, ...] = Field(default=(), description="Other events of the same calls and appends.")
@@ -60,8 +63,10 @@ class Story(BaseModel):
     request: str | None = Field(default=None, description="An operation's patch text; absent if it was pruned.")
     claim_id: str | None = Field(default=None, description="The claim of an operation's key.")
     instance: TimelineEntry | None = Field(default=None, description="The start of the server that did it.")
-    minted: tuple[TimelineEntry, ...] = Field(default=(), description="What an instance began; at most 1,000.")
-    minted_count: int | None = Field(default=None, description="How much an instance began in all.")
+    begun: tuple[TimelineEntry, ...] = Field(default=(), description="What an instance began; at most 1,000.")
+    begun_count: int | None = Field(default=None, description="How much an instance began in all.")
+    work: WorkStory | None = Field(default=None, description="A work: what people asked for, and what was done.")
+    intent: IntentStory | None = Field(default=None, description="An instruction: its text, and what became of it.")
 
 
 def tell(source: LogSource, name: str) -> Story:
@@ -73,16 +78,18 @@ def tell(source: LogSource, name: str) -> Story:
         StoreUnavailableError: the log can't be read.
     """
     recorded = source.read_stream(StreamId(name))
+    if not recorded and (steering := tell_steering(source, name)) is not None:
+        kind = "work" if steering.work is not None else "intent"
+        story = _story(source, name, kind, steering.recorded)
+        return story.model_copy(update={"work": steering.work, "intent": steering.intent})
     if not recorded:
         recorded = source.read_stream(StreamId(_holder_of_key(source, name)))
-    stream_id, kind = recorded[0].stream_id, recorded[0].topic.partition(".")[0]
-    story = Story(
-        id=stream_id,
-        kind=kind,
-        events=tuple(project(each) for each in recorded),
-        details=tuple(each.event.model_dump(mode="json", exclude_none=True) for each in recorded),
-        related=tuple(_related(source, recorded)),
-    )
+    kind = recorded[0].topic.partition(".")[0]
+    if isinstance(placed := recorded[0].event, PendingActionPlaced):
+        stack = source.read_stream(placed.stack_id)
+        recorded = [*(each for each in stack if getattr(each.event, "action_id", None) == name), *recorded]
+        return _story(source, name, "action", sorted(recorded, key=lambda each: each.position))
+    story = _story(source, recorded[0].stream_id, kind, recorded)
     if isinstance(recorded[0].event, OperationMinted):
         return story.model_copy(update=_operation(source, recorded, recorded[0].event))
     if kind == "process":
@@ -93,6 +100,16 @@ def tell(source: LogSource, name: str) -> Story:
     if kind == "instance":
         return story.model_copy(update=_instance(source, recorded))
     return story
+
+
+def _story(source: LogSource, name: str, kind: str, recorded: Sequence[RecordedEvent]) -> Story:
+    return Story(
+        id=name,
+        kind=kind,
+        events=tuple(project(each) for each in recorded),
+        details=tuple(each.event.model_dump(mode="json", exclude_none=True) for each in recorded),
+        related=tuple(_related(source, recorded)),
+    )
 
 
 def _holder_of_key(source: LogSource, key: str) -> str:
@@ -169,16 +186,16 @@ def _start_of(source: LogSource, instance_id: str) -> TimelineEntry | None:
 
 
 def _instance(source: LogSource, recorded: Sequence[RecordedEvent]) -> dict[str, Any]:
-    """Return what the instance began: the first events of streams that it wrote, from its start to its end."""
+    """Return what was asked for and begun through the instance, from its start to its end."""
     instance_id: str = recorded[0].stream_id
     begin = recorded[0].position
     is_over = recorded[-1].topic in ("instance.stopped.v1", "instance.recovered.v1")
     length = recorded[-1].position - begin if is_over else None
-    minted: list[TimelineEntry] = []
+    begun: list[TimelineEntry] = []
     count = 0
     for each in islice(source.read_log(after=begin), length):
-        if each.version == 1 and isinstance(each.event, OperationMinted) and each.envelope.instance_id == instance_id:
+        if isinstance(each.event, BEGINNINGS) and each.envelope.instance_id == instance_id:
             count += 1
-            if len(minted) < _MINTED_SHOWN_MAX:
-                minted.append(project(each))
-    return {"minted": tuple(minted), "minted_count": count}
+            if len(begun) < _BEGUN_SHOWN_MAX:
+                begun.append(project(each))
+    return {"begun": tuple(begun), "begun_count": count}

@@ -11,12 +11,15 @@ from itertools import islice
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from codespace_es.projections.timeline import TimelineEntry, project
+from codespace_es.projections.timeline import TimelineEntry, fields_of, project
 from codespace_es.vocabulary.event import Event, RecordedEvent
 from codespace_es.vocabulary.identifiers import StreamId
 from replay.source import LogSource
+from replay.work_story import intents_of, names_of
 
 _STREAMS_REMEMBERED_MAX = 10_000
+_OF_ONE_THING = ("op-", "proc-", "appr-")
+"""Streams that belong to what their first event names; others serve many works."""
 _WINDOW_EVENTS = 1_000
 """How many events are read at a time when going backwards."""
 
@@ -28,7 +31,10 @@ class Wanted:
     workspace: str | None = None
     """A workspace's key, or its name in the server's configuration."""
     operation: str | None = None
-    """Any id: events of its stream, and events that link to it."""
+    """Any id: see `things`."""
+    things: tuple[str, ...] = ()
+    """Ids, also a work's: events that are about each of them. Those are its own, those that name it or an instruction
+    of it, and those of operations, commands and holds that named it when they began."""
     instance: str | None = None
     """The server process, one session of a stdio client."""
     client: str | None = None
@@ -61,6 +67,8 @@ class Timeline:
     def __init__(self, source: LogSource) -> None:
         self._source = source
         self._workspaces: OrderedDict[StreamId, frozenset[str]] = OrderedDict()
+        self._named_first: OrderedDict[StreamId, frozenset[str]] = OrderedDict()
+        self._intents: dict[str, frozenset[str]] = {}
 
     def read(
         self, wanted: Wanted | None = None, *, after: int = 0, limit: int = 100, scanned_max: int | None = None
@@ -126,6 +134,8 @@ class Timeline:
                 continue
             if wanted.workspace is not None and wanted.workspace not in self._workspaces_of(each):
                 continue
+            if not all(self._is_about(each, thing) for thing in _things(wanted)):
+                continue
             entry = project(each)
             if _is_wanted(entry, each, wanted):
                 yield entry
@@ -141,9 +151,30 @@ class Timeline:
             first = workspaces_named(opening.event)
             if not first and recorded.topic.startswith("claim."):
                 first = self._workspaces_of_holder(recorded.event)
-            self._workspaces[recorded.stream_id] = first
-            if len(self._workspaces) > _STREAMS_REMEMBERED_MAX:
-                self._workspaces.popitem(last=False)
+            _remember(self._workspaces, recorded.stream_id, first)
+        return own | first
+
+    def _is_about(self, recorded: RecordedEvent, thing: str) -> bool:
+        names = self._names_of(recorded)
+        if thing in names:
+            return True
+        if not thing.startswith("work-") or not recorded.topic.startswith("steering."):
+            return False
+        if thing not in self._intents:
+            self._intents[thing] = intents_of(self._source, thing)
+        return not names.isdisjoint(self._intents[thing])
+
+    def _names_of(self, recorded: RecordedEvent) -> frozenset[str]:
+        """Return the ids that an event is about."""
+        stream_id = recorded.stream_id
+        own = names_of(recorded.event) | {stream_id}
+        if not stream_id.startswith(_OF_ONE_THING):
+            return own
+        first = self._named_first.get(stream_id)
+        if first is None:
+            opening = recorded if recorded.version == 1 else self._source.read_stream(stream_id)[0]
+            first = names_of(opening.event)
+            _remember(self._named_first, stream_id, first)
         return own | first
 
     def _workspaces_of_holder(self, event: Event) -> frozenset[str]:
@@ -154,8 +185,20 @@ class Timeline:
 
 def workspaces_named(event: Event) -> frozenset[str]:
     """Return the workspace key and name that `event` itself holds."""
-    held = (getattr(event, name, None) for name in ("workspace_key", "workspace_id"))
-    return frozenset(each for each in held if each is not None)
+    return frozenset(
+        value for name, value in fields_of(event)
+        if name in ("workspace_key", "workspace_id") and isinstance(value, str)
+    )
+
+
+def _things(wanted: Wanted) -> tuple[str, ...]:
+    return wanted.things if wanted.operation is None else (wanted.operation, *wanted.things)
+
+
+def _remember(known: OrderedDict[StreamId, frozenset[str]], stream_id: StreamId, names: frozenset[str]) -> None:
+    known[stream_id] = names
+    if len(known) > _STREAMS_REMEMBERED_MAX:
+        known.popitem(last=False)
 
 
 def _begins(topic: str, wanted: str) -> bool:
@@ -163,8 +206,6 @@ def _begins(topic: str, wanted: str) -> bool:
 
 
 def _is_wanted(entry: TimelineEntry, recorded: RecordedEvent, wanted: Wanted) -> bool:
-    if wanted.operation is not None and wanted.operation not in (entry.stream_id, *entry.refs):
-        return False
     if wanted.instance is not None and wanted.instance not in (entry.instance_id, entry.stream_id):
         return False
     if wanted.client is not None and not (entry.client or "").startswith(wanted.client):

@@ -5,6 +5,8 @@
 3. Each append keeps the laws of `laws`, and every content that it names stands there (`bodies`).
 4. The open index equals what the fold has open.
 
+Before that the file itself is looked at: whether its tables are ours, and whole.
+
 Reads the log as of one moment, so that servers may write to it meanwhile.
 """
 
@@ -92,6 +94,8 @@ class _Verification:
     def run(self) -> VerifyReport:
         """Walk through the whole log and report."""
         started = time.perf_counter()
+        for problem in self._source.damage():
+            self._findings.add(Law.FILE, 0, None, f"{problem}.")
         rows = self._source.raw_rows()
         first = next(rows, None)
         stored_open = self._source.open_items()

@@ -1,10 +1,11 @@
 """Damage a log file as somebody who may write it could: past the triggers, with or without hiding it."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from adapters.log import bodies
+from adapters.log import bodies, schema
 from adapters.log.chain import GENESIS, link
 from adapters.log.rows import encode_event
 from adapters.log.sqlite import driver
@@ -24,6 +25,10 @@ class Tamperer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for statement in schema.STATEMENTS:
+            if statement.startswith("CREATE TRIGGER"):
+                with suppress(driver.OperationalError):  # the table may be gone
+                    self._connection.execute(statement)
         self._connection.close()
 
     def execute(self, statement: str, *values: object) -> list[tuple]:

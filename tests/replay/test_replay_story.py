@@ -78,13 +78,13 @@ def test_an_instance_is_told_with_what_it_began(written_life):
     story = story_of(written_life, first)
     assert (story.kind, [entry.position for entry in story.events]) == ("instance", [2, 15, 23])
     begun = [operations[name] for name in ("added", "updated", "rejected", "checked", "undo", "left")]
-    assert [entry.stream_id for entry in story.minted] == begun
-    assert story.minted_count == 6
+    assert [entry.stream_id for entry in story.begun] == begun
+    assert story.begun_count == 6
 
 
 def test_a_running_instance_is_told_with_what_it_has_begun_so_far(written_life):
     third = story_of(written_life, written_life.operations["open"]).instance.stream_id
-    assert [entry.position for entry in story_of(written_life, third).minted] == [30]
+    assert [entry.position for entry in story_of(written_life, third).begun] == [30]
 
 
 @pytest.mark.parametrize(("name", "kind", "positions"), [

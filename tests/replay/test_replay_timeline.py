@@ -82,7 +82,7 @@ def test_the_newest_are_the_end_of_the_whole(written_life, limit, wanted):
 
 def test_an_operation_is_found_with_all_that_links_to_it(timeline, written_life):
     wanted = Wanted(operation=written_life.operations["updated"])
-    assert positions(timeline.read(wanted)) == [7, 8, 9, 16, 18]
+    assert positions(timeline.read(wanted)) == [7, 8, 9, 16, 17, 18]
 
 
 def test_a_workspace_is_found_by_name_and_by_key_with_its_claims_and_ends(timeline):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tampering import Tamperer
 
 from adapters.log.reader import LogReader
+from adapters.log.sqlite import driver
 from codespace_es.aggregates.operation import OperationFinished
 from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.ports.log import NewBody
@@ -137,8 +138,8 @@ def test_a_hash_that_is_none_is_named(life, stored):
     with Tamperer(life.path) as tamperer:
         tamperer.execute("UPDATE events SET hash = ? WHERE position >= 29", stored)
     report = read(life.path, anchor=Anchor(29, "00" * 32))
-    assert places(report) == {Law.CHAIN: 29}
-    assert report.findings[0].count >= 2
+    assert places(report) == {Law.FILE: 0, Law.CHAIN: 29}
+    assert report.findings[1].count >= 2
 
 
 def test_contents_stored_in_any_order_are_found(life):
@@ -249,3 +250,41 @@ def test_an_open_item_with_other_particulars_is_found(life, column):
 
 def test_every_law_has_its_meaning():
     assert set(MEANINGS) == set(Law)
+
+
+PLANTED = {
+    "CREATE TRIGGER more AFTER INSERT ON events BEGIN DELETE FROM bodies; END": "more stands in the file",
+    "CREATE TABLE more (x)": "more stands in the file",
+    "CREATE VIEW more AS SELECT * FROM bodies": "more stands in the file",
+    "DROP VIEW stored_events": "stored_events is missing",
+}
+
+
+@pytest.mark.parametrize("statement", PLANTED)
+def test_what_was_planted_in_the_file_or_taken_from_it_is_named(life, statement):
+    with Tamperer(life.path) as tamperer:
+        tamperer.execute(statement)
+    report = read(life.path)
+    assert places(report) == {Law.FILE: 0}
+    assert PLANTED[statement] in report.findings[0].problem
+
+
+def test_a_log_that_is_no_longer_append_only_is_named(life):
+    connection = driver.connect(life.path, isolation_level=None)
+    connection.execute("DROP TRIGGER events_refuse_delete")
+    connection.close()
+    assert "events_refuse_delete is missing" in read(life.path).findings[0].problem
+
+
+def test_an_index_that_leads_elsewhere_is_found(life):
+    """Streams are read by that index: what it hides would be hidden from every fold."""
+    with Tamperer(life.path) as tamperer:
+        tamperer.execute("PRAGMA writable_schema = ON")
+        kept = tamperer.execute("SELECT sql FROM sqlite_schema WHERE name = 'events'")[0][0]
+        tamperer.execute("UPDATE sqlite_schema SET sql = replace(sql, 'UNIQUE (stream_id, version)', "
+                         "'UNIQUE (version, stream_id)') WHERE name = 'events'")
+    with Tamperer(life.path) as tamperer:
+        tamperer.execute("PRAGMA writable_schema = ON")
+        tamperer.execute("REINDEX")
+        tamperer.execute("UPDATE sqlite_schema SET sql = ? WHERE name = 'events'", kept)
+    assert places(read(life.path))[Law.FILE] == 0

@@ -5,6 +5,7 @@ import click
 from adapters.cli.options import as_json, settings_of_log
 from adapters.cli.output import print_json, print_pairs, print_row
 from adapters.cli.reading import open_log
+from adapters.cli.watching import watched
 from adapters.settings.load import Settings
 from replay.compare import Comparison
 from replay.compare import compare as compare_log
@@ -21,8 +22,8 @@ def compare(settings: Settings, *, after: int, is_json: bool) -> int:
     give the recorded plan. Run it before an upgrade goes live, on a copy of the log. Exit codes: 0 the past would be
     the same; 1 it would differ; 2 the log can't be opened, or a newer version has written to it.
     """
-    with open_log(settings) as source:
-        comparison = compare_log(source, after=after)
+    with open_log(settings) as source, watched(source) as log:
+        comparison = compare_log(log, after=after)
     if is_json:
         print_json(comparison)
     else:

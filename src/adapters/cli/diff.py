@@ -6,6 +6,7 @@ from adapters.cli.moments import range_in
 from adapters.cli.options import as_json, settings_of_log
 from adapters.cli.output import clean_lines, print_diff, print_heading, print_json, print_pairs, print_row
 from adapters.cli.reading import open_log
+from adapters.cli.watching import watched
 from adapters.settings.load import Settings
 from replay.difference import Difference, difference
 
@@ -23,7 +24,9 @@ def diff(settings: Settings, *, moments: str, is_files: bool, is_json: bool) -> 
     no such moments.
     """
     with open_log(settings) as source:
-        found = difference(source, *range_in(source, moments))
+        moved = range_in(source, moments)
+        with watched(source) as log:
+            found = difference(log, *moved)
     if is_json:
         print_json(found)
         return 0

@@ -9,6 +9,7 @@ from adapters.cli.options import as_json, settings_of_log
 from adapters.cli.output import clean, print_json, print_row
 from adapters.cli.reading import open_log
 from adapters.cli.restoring import UnusablePathError, make_target, write_file
+from adapters.cli.watching import watched
 from adapters.log.reader import LogReader
 from adapters.settings.load import Settings
 from codespace_es.vocabulary.event import ABSENT
@@ -31,7 +32,9 @@ def files(settings: Settings, *, at: str, wanted: str | None, target: Path | Non
     such moment or workspace, or DIR can't be used.
     """
     with open_log(settings) as source:
-        known = files_at(source, moment_in(source, at))
+        position = moment_in(source, at)
+        with watched(source) as log:
+            known = files_at(log, position)
         if wanted is not None:
             known = tuple(each for each in known if wanted in (each.workspace_id, each.workspace_key))
             if not known:

@@ -34,7 +34,10 @@ def _read_time(_context: click.Context, _parameter: click.Parameter, value: str 
               help="Events on a page.")
 @click.option("--follow", "is_following", is_flag=True, help="Go on with new events until interrupted.")
 @click.option("--workspace", "workspace", metavar="ID", help="Only this workspace: its name or its key.")
-@click.option("--operation", metavar="ID", help="Only events of this id, or that name it.")
+@click.option("--work", metavar="ID", help="Only events of this work and of what was done in it.")
+@click.option("--operation", metavar="ID", help="Only events of this operation, or that name it; any other id as well.")
+@click.option("--process", metavar="ID", help="Only events of this command, or that name it.")
+@click.option("--approval", metavar="ID", help="Only events of this hold, and of what it led to.")
 @click.option("--kind", metavar="TOPIC", help="Only this topic or what begins with it, such as operation.finished.")
 @click.option("--session", metavar="ID", help="Only one server (inst-...), or clients whose name begins with this.")
 @click.option("--since", callback=_read_time, metavar="TIME", help="Only what was recorded at this time or later.")
@@ -49,7 +52,10 @@ def log(
     limit: int,
     is_following: bool,
     workspace: str | None,
+    work: str | None,
     operation: str | None,
+    process: str | None,
+    approval: str | None,
     kind: str | None,
     session: str | None,
     since: datetime | None,
@@ -65,7 +71,7 @@ def log(
     is_instance = session is not None and session.startswith("inst-")
     wanted = Wanted(
         workspace=workspace,
-        operation=operation,
+        things=tuple(each for each in (work, operation, process, approval) if each is not None),
         topic=kind,
         instance=session if is_instance else None,
         client=None if is_instance else session,

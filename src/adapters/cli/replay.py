@@ -11,6 +11,7 @@ from adapters.cli.options import as_json, settings_of_log
 from adapters.cli.output import clean, console, is_terminal, print_json, print_pairs, print_row, short_id
 from adapters.cli.reading import open_log
 from adapters.cli.stepping import KEYS_TOLD, step
+from adapters.cli.watching import watched
 from adapters.log.reader import LogReader
 from adapters.settings.load import Settings
 from replay.state_at import AggregateState, LogState, aggregate_at, aggregates_at, state_at
@@ -44,7 +45,8 @@ def replay(
         elif is_stepping:
             _step(source, position, is_json=is_json)
         else:
-            state = state_at(source, position)
+            with watched(source) as log:
+                state = state_at(log, position)
             if is_json:
                 print_json(state)
             else:

@@ -9,6 +9,7 @@ from adapters.cli.moments import range_in
 from adapters.cli.options import settings_of_log
 from adapters.cli.output import print_pairs
 from adapters.cli.reading import open_log
+from adapters.cli.watching import watched
 from adapters.clock_and_ids import SystemClock
 from adapters.settings.load import Settings
 from adapters.settings.problem import StartupError
@@ -32,7 +33,8 @@ def report(settings: Settings, *, moments: str, session: str | None, file: Path,
     """
     with open_log(settings) as source:
         begin, end = range_in(source, moments)
-        told = gather(source, begin, end, session=session)
+        with watched(source) as log:
+            told = gather(log, begin, end, session=session)
     parts = page(
         told, made_at=f"{SystemClock().now():%Y-%m-%d %H:%M:%S} UTC", software=f"codespace-es {version('codespace-es')}"
     )

@@ -11,6 +11,7 @@ from adapters.cli.reading import open_log
 from adapters.settings.load import Settings
 from replay.process_story import ProcessStory
 from replay.story import NothingRecordedError, Story, tell
+from replay.work_story import IntentStory
 
 
 @click.command()
@@ -20,8 +21,9 @@ from replay.story import NothingRecordedError, Story, tell
 def show(settings: Settings, *, identifier: str, is_json: bool) -> int:
     """Tell the whole story of one id.
 
-    ID is an operation (op-...), a command (proc-...), a hold (appr-...), a server (inst-...), a workspace's key
-    (wsp-...), a claim (claim-...), `store`, or an operation key that a client chose.
+    ID is an operation (op-...), a command (proc-...), a hold (appr-...), a work (work-...), an instruction (fb-...), a
+    pending action (act-...), a server (inst-...), a workspace's key (wsp-...), a claim (claim-...), `store`, or an
+    operation key that a client chose.
     """
     with open_log(settings) as source:
         try:
@@ -45,9 +47,12 @@ def _print(story: Story) -> None:
     if story.related:
         print_heading("In the same calls")
         print_entries(story.related)
-    if story.minted:
-        print_heading("What it began")
-        print_entries(story.minted)
+    if story.begun:
+        print_heading("What was begun through it")
+        print_entries(story.begun)
+    if story.work is not None and story.work.done:
+        print_heading("What was begun for it")
+        print_entries(story.work.done)
     for file in story.files:
         print_heading(f"{file.planned.kind} {file.planned.path}")
         print_diff(file.diff or "")
@@ -93,15 +98,30 @@ def _facts(story: Story) -> list[tuple[str, object]]:
         optional = {
             "key": report.operation_key,
             "claim": story.claim_id,
-            "undoes": report.reverts,
+            "work": report.work_id,
+            "held as": story.details[0].get("approval_id"),
+            "action": story.details[0].get("action_id"),
+            "undoes": ", ".join((report.reverts or "", *(report.also_reverts or ()))) or None,
             "undone by": report.reverted_by,
             "error": f"{report.error.code}: {report.error.message}" if report.error else None,
         }
         facts += [(name, value) for name, value in optional.items() if value is not None]
     if story.instance is not None:
         facts += [("server", story.instance.instance_id), ("began", story.instance.summary)]
-    if story.minted_count is not None:
-        facts.append(("operations", story.minted_count))
+    if story.begun_count is not None:
+        facts.append(("begun", story.begun_count))
+    if story.intent is not None:
+        facts += _intent_facts(story.intent)
+    if story.work is not None:
+        work = story.work
+        facts += [("workspace", work.workspace_id), ("state", work.state), ("title", work.title or "")]
+        facts += [(f"instruction, {each.state}", f"{each.intent_id}  {each.text or ''}") for each in work.intents]
+        facts.append(("begun", work.done_count))
     if story.kind in ("workspace", "claim", "store"):
         facts += [(name, value) for name, value in story.details[-1].items() if isinstance(value, str | int)]
     return facts
+
+
+def _intent_facts(intent: IntentStory) -> list[tuple[str, object]]:
+    told = [("state", intent.state), ("sort", intent.kind), ("work", intent.work_id), ("text", intent.text)]
+    return [(name, value) for name, value in told if value is not None]

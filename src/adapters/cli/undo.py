@@ -15,6 +15,7 @@ from adapters.cli.options import as_json, settings_of_workspaces
 from adapters.cli.output import clean, is_terminal, print_diff, print_json, print_pairs, print_row
 from adapters.cli.reading import open_log
 from adapters.cli.recorded import with_recorded_workspace
+from adapters.cli.watching import watched
 from adapters.log.reader import LogReader
 from adapters.settings.load import Settings
 from codespace_es.aggregates.claim import ClaimTaken
@@ -53,7 +54,8 @@ def undo(
         raise click.UsageError("name operations, or a work with --work")
     with open_log(settings) as source:
         named = tuple(dict.fromkeys(_named_operation(source, each) for each in identifiers))
-        done = WorkDone(named) if work_id is None else work_done(source, work_id)
+        with watched(source) as log:
+            done = WorkDone(named) if work_id is None else work_done(log, work_id)
         if not done.in_force:
             raise CodespaceError(
                 ErrorCode.OPERATION_NOT_FOUND, f"No operation of work {work_id!r} is recorded and in force."

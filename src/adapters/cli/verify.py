@@ -9,6 +9,7 @@ from adapters.cli.checkpoints import key_path, make_key, read_checkpoint, read_k
 from adapters.cli.options import as_json, settings_of_log
 from adapters.cli.output import clean, print_json, print_pairs, print_row
 from adapters.cli.reading import open_log
+from adapters.cli.watching import watched
 from adapters.clock_and_ids import SystemClock
 from adapters.log.reader import LogReader
 from adapters.settings.load import Settings
@@ -55,7 +56,8 @@ def verify(
             checkpoint = read_checkpoint(earlier)
             problem = _problem_of(checkpoint, source, settings.log_path)
             anchor = checkpoint.anchor
-        report = verify_log(source, anchor=anchor if problem is None else None)
+        with watched(source) as log:
+            report = verify_log(log, anchor=anchor if problem is None else None)
         if problem is not None:
             click.echo(f"codespace-es: {earlier}: {problem}", err=True)
         is_ok = report.is_ok and problem is None

@@ -4,7 +4,7 @@ Each reads the log's file in a worker thread, as a tool beside the server would.
 alone, within a bound where it is part of a page, and stops when the server ends.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, TypeVar
@@ -15,15 +15,16 @@ from pydantic import Field
 
 from codespace_es.aggregates.operation import OperationMinted
 from codespace_es.ports.clock_and_ids import Clock
-from codespace_es.ports.log import OpenItem, StoreUnavailableError, UnknownTopicError
+from codespace_es.ports.log import StoreUnavailableError, UnknownTopicError
 from codespace_es.projections.operation_status import OperationReport
 from codespace_es.projections.operation_status import project as report_of
 from codespace_es.vocabulary.answer import Answer, Command
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
-from codespace_es.vocabulary.event import Caller, Digest, RecordedEvent
+from codespace_es.vocabulary.event import Caller
 from codespace_es.vocabulary.identifiers import StreamId
+from replay.attended import Attended
 from replay.removals import Removals
-from replay.source import LogSource, RawRow, StoredRow
+from replay.source import LogSource
 from replay.state_at import LogState, state_at
 from replay.story import FileStory, tell_files
 from replay.timeline import Page, Timeline, Wanted
@@ -40,9 +41,6 @@ STATE_EVENTS_MAX = 200_000
 """How far into the log its state is told here; `codespace-es replay` has no such bound."""
 
 _READERS_MAX = 4
-_EVENTS_BETWEEN_LOOKS = 256
-"""After so many events a walk looks whether it was cancelled."""
-
 _IN_MEMORY = "this server keeps its log in memory (--ephemeral), where only its timeline can be followed"
 
 _Told = TypeVar("_Told")
@@ -197,52 +195,9 @@ class Audit:
 
         def run() -> _Told:
             with open_source() as source:
-                return read(_Attended(source))
+                return read(Attended(source, lambda _position: from_thread.check_cancelled()))
 
         try:
             return await to_thread.run_sync(run, limiter=limiter)
         except (StoreUnavailableError, UnknownTopicError) as error:
             raise CodespaceError(ErrorCode.STORE_UNAVAILABLE, f"The event log is unavailable: {error}.") from error
-
-
-class _Attended:
-    """A log that stops being read, in its worker thread, once the request is cancelled."""
-
-    def __init__(self, source: LogSource) -> None:
-        self._source = source
-
-    def head(self) -> tuple[int, bytes]:
-        """See `LogSource`."""
-        return self._source.head()
-
-    def raw_rows(self, *, after: int = 0) -> Iterator[RawRow]:
-        """See `LogSource`."""
-        return _attended(self._source.raw_rows(after=after))
-
-    def read_log(self, *, after: int = 0) -> Iterator[RecordedEvent]:
-        """See `LogSource`."""
-        return _attended(self._source.read_log(after=after))
-
-    def read_stream(self, stream_id: StreamId) -> Sequence[RecordedEvent]:
-        """See `LogSource`."""
-        return self._source.read_stream(stream_id)
-
-    def read_body(self, stream_id: StreamId, digest: Digest) -> bytes | None:
-        """See `LogSource`."""
-        return self._source.read_body(stream_id, digest)
-
-    def stored_contents(self) -> Iterator[StoredRow]:
-        """See `LogSource`."""
-        return self._source.stored_contents()
-
-    def open_items(self) -> Sequence[OpenItem]:
-        """See `LogSource`."""
-        return self._source.open_items()
-
-
-def _attended(items: Iterator[_Told]) -> Iterator[_Told]:
-    for number, item in enumerate(items):
-        if number % _EVENTS_BETWEEN_LOOKS == 0:
-            from_thread.check_cancelled()
-        yield item
-

@@ -26,6 +26,8 @@ from codespace_es.vocabulary.identifiers import StreamId
 
 __all__ = ["Break", "LogReader"]
 
+_DAMAGE_TOLD_MAX = 20
+
 
 class LogReader:
     """An open log file that can only be read. A context manager; for one thread at a time.
@@ -116,6 +118,14 @@ class LogReader:
         """
         with _translated():
             return open_rows.compare(self._connection, self._decoder, rule)
+
+    def damage(self) -> Iterator[str]:
+        """Yield what is wrong with the file itself, beneath its rows: one sentence each, at most so many."""
+        with _translated():
+            yield from schema.differences(self._connection)
+            for (told,) in self._connection.execute(f"PRAGMA integrity_check({_DAMAGE_TOLD_MAX})"):
+                if told != "ok":
+                    yield f"SQLite finds it damaged: {told}"
 
 
 def _is_typed(row: tuple[object, ...]) -> bool:

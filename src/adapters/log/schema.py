@@ -4,6 +4,9 @@
 file (with ORIGINATOR_ID_TYPE=text); it can't write through the view, which would break the chain.
 """
 
+import re
+from collections.abc import Iterator
+
 from adapters.log.sqlite import driver
 from codespace_es.ports.log import LogFormatError, StoreUnavailableError
 
@@ -13,7 +16,7 @@ APPLICATION_ID = 0x43534553
 FORMAT = 1
 """Raised when an older server could no longer read the file."""
 
-_STATEMENTS = (
+STATEMENTS = (
     """CREATE TABLE events (
         position INTEGER PRIMARY KEY,
         stream_id TEXT NOT NULL,
@@ -47,6 +50,25 @@ _STATEMENTS = (
     f"PRAGMA user_version = {FORMAT}",
 )
 
+_NAME = re.compile(r"CREATE (?:TABLE|INDEX|TRIGGER|VIEW) (\w+)")
+
+
+def differences(connection: driver.Connection) -> Iterator[str]:
+    """Yield what of the tables, views and triggers of a log file isn't as this product makes it.
+
+    Whoever may write the file can plant a trigger that acts on every later append, or take those away that keep the
+    log append-only.
+    """
+    expected = {named[1]: statement for statement in STATEMENTS if (named := _NAME.match(statement)) is not None}
+    found = dict(connection.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL"))
+    for name in sorted({*expected, *found}):
+        if name not in found:
+            yield f"{name} is missing from the file"
+        elif name not in expected:
+            yield f"{name} stands in the file, and isn't of this product"
+        elif found[name] != expected[name]:
+            yield f"{name} isn't made as this product makes it"
+
 
 def create_if_empty(connection: driver.Connection) -> None:
     """Leave `connection` on a log of this format: make the tables in an empty store, else check what is there.
@@ -59,7 +81,7 @@ def create_if_empty(connection: driver.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         if connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0:
-            for statement in _STATEMENTS:
+            for statement in STATEMENTS:
                 connection.execute(statement)
         check(connection)
         connection.execute("COMMIT")

@@ -54,9 +54,18 @@ def project(recorded: RecordedEvent) -> TimelineEntry:
 def links(event: Event) -> Iterator[str]:
     """Yield each id that a field of `event` holds, alone or in a list, in the order of its fields, once."""
     seen: set[str] = set()
-    for name in type(event).model_fields:
-        held = getattr(event, name)
+    for _, held in fields_of(event):
         for value in held if isinstance(held, tuple) else (held,):
             if isinstance(value, str) and value not in seen and _ID.fullmatch(value):
                 seen.add(value)
                 yield value
+
+
+def fields_of(event: Event) -> Iterator[tuple[str, object]]:
+    """Yield name and value of each field of `event`, and of each model in it, such as a command's request."""
+    for name in type(event).model_fields:
+        value = getattr(event, name)
+        if isinstance(value, BaseModel):
+            yield from ((inner, getattr(value, inner)) for inner in type(value).model_fields)
+        else:
+            yield name, value

@@ -1,0 +1,149 @@
+"""A work or an instruction as the log has it: what people asked for, in what state that is, and what was done for it.
+
+Works and instructions have no stream of their own: those of a workspace share one. So its events are folded, and those
+that name the work, or one of its instructions, are its story.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from codespace_es.aggregates.approval import ApprovalCreated
+from codespace_es.aggregates.operation import OperationMinted
+from codespace_es.aggregates.process import ProcessNotStarted, ProcessSpawned
+from codespace_es.aggregates.steering import STEERING
+from codespace_es.aggregates.steering.events import WorkOpened
+from codespace_es.aggregates.steering.state import Intent, Steering
+from codespace_es.ports.log import StoreUnavailableError
+from codespace_es.projections.timeline import TimelineEntry, fields_of, links, project
+from codespace_es.vocabulary.event import Event, RecordedEvent
+from codespace_es.vocabulary.identifiers import IntentId, StreamId, WorkId
+from replay.moments import event_at
+from replay.source import LogSource
+
+_DONE_SHOWN_MAX = 1_000
+BEGINNINGS = (OperationMinted, ProcessSpawned, ProcessNotStarted, ApprovalCreated)
+"""Events with which something begins that was asked for."""
+
+
+class IntentStory(BaseModel):
+    """One instruction of a person."""
+
+    model_config = ConfigDict(frozen=True)
+
+    intent_id: str = Field(description="Which.")
+    work_id: str | None = Field(default=None, description="The work it belongs to.")
+    kind: str = Field(description="follow_up, note or stop_notice.")
+    state: str = Field(description="draft, queued, claimed, done, blocked or cancelled.")
+    text: str | None = Field(default=None, description="What was asked; absent if it was pruned, or nothing was said.")
+
+
+class WorkStory(BaseModel):
+    """One piece of work."""
+
+    model_config = ConfigDict(frozen=True)
+
+    work_id: str = Field(description="Which.")
+    workspace_id: str = Field(description="Where.")
+    title: str | None = Field(default=None, description="What it is about.")
+    state: str = Field(description="active, closing or closed.")
+    intents: tuple[IntentStory, ...] = Field(default=(), description="What people asked for in it, in order.")
+    done: tuple[TimelineEntry, ...] = Field(default=(), description="What was begun for it; at most 1,000.")
+    done_count: int = Field(default=0, description="How much was begun in all.")
+
+
+class SteeringOf(BaseModel):
+    """What a name leads to, and the events that are about it."""
+
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+
+    recorded: tuple[RecordedEvent, ...]
+    work: WorkStory | None = None
+    intent: IntentStory | None = None
+
+
+def tell_steering(source: LogSource, name: str) -> SteeringOf | None:
+    """Return the story of the work or instruction `name`, None if there is none. Raises StoreUnavailableError."""
+    for stream_id in _steering_streams(source):
+        recorded = source.read_stream(stream_id)
+        if not any(name in names_of(each.event) for each in recorded):
+            continue
+        state = fold_steering(recorded)
+        work, intent = state.works.get(WorkId(name)), state.intents.get(IntentId(name))
+        if intent is not None:
+            return SteeringOf(recorded=_naming(recorded, {name}), intent=_told(source, stream_id, intent))
+        if work is not None:
+            told = tell_work(source, stream_id, state, work.work_id)
+            own = {name, *(each.intent_id for each in told.intents)}
+            opened = next(each.position for each in recorded if name in names_of(each.event))
+            done, count = _done(source, work.work_id, opened)
+            told = told.model_copy(update={"done": done, "done_count": count})
+            return SteeringOf(recorded=_naming(recorded, own), work=told)
+    return None
+
+
+def tell_work(source: LogSource, stream_id: StreamId, state: Steering, work_id: WorkId) -> WorkStory:
+    """Return a work with its instructions, without what was done for it."""
+    work = state.works[work_id]
+    return WorkStory(
+        work_id=work_id, workspace_id=work.workspace_id, title=work.title, state=work.phase,
+        intents=tuple(_told(source, stream_id, each) for each in state.attached(work_id)),
+    )
+
+
+def fold_steering(recorded: Iterable[RecordedEvent]) -> Steering:
+    """Return the works and instructions of a workspace. Raises StoreUnavailableError for what can't be."""
+    try:
+        return STEERING.fold_recorded(recorded)
+    except AssertionError as refusal:
+        raise StoreUnavailableError(f"it tells a story that can't be, see `verify`: {refusal}") from refusal
+
+
+def intents_of(source: LogSource, work_id: str) -> frozenset[str]:
+    """Return the instructions that were ever meant for a work."""
+    found: set[str] = set()
+    for stream_id in _steering_streams(source):
+        for recorded in source.read_stream(stream_id):
+            event = recorded.event
+            if getattr(event, "work_id", None) == work_id:
+                named = (getattr(event, "intent_id", None), *(event.adopted if isinstance(event, WorkOpened) else ()))
+                found.update(each for each in named if each is not None)
+    return frozenset(found)
+
+
+def names_of(event: Event) -> frozenset[str]:
+    """Return the ids that `event` holds; a work's may be any word."""
+    works = (value for name, value in fields_of(event) if name == "work_id" and isinstance(value, str))
+    return frozenset((*links(event), *works))
+
+
+def _steering_streams(source: LogSource) -> Iterator[StreamId]:
+    return (item.stream_id for item in source.open_items() if item.kind == "steering")
+
+
+def _naming(recorded: Sequence[RecordedEvent], names: set[str]) -> tuple[RecordedEvent, ...]:
+    return tuple(each for each in recorded if not names.isdisjoint(names_of(each.event)))
+
+
+def _told(source: LogSource, stream_id: StreamId, intent: Intent) -> IntentStory:
+    content = None if intent.body is None else source.read_body(stream_id, intent.body.digest)
+    return IntentStory(
+        intent_id=intent.intent_id, work_id=intent.work_id, kind=intent.kind, state=intent.phase,
+        text=None if content is None else content.decode("utf-8", "replace"),
+    )
+
+
+def _done(source: LogSource, work_id: str, after: int) -> tuple[tuple[TimelineEntry, ...], int]:
+    """Return what begins for a work: rows are only decoded where its name stands in them."""
+    needle = work_id.encode()
+    done: list[TimelineEntry] = []
+    count = 0
+    for row in source.raw_rows(after=after):
+        if row[2] != 1 or not isinstance(row[4], bytes) or needle not in row[4]:
+            continue
+        recorded = event_at(source, row[0])
+        if recorded is not None and isinstance(recorded.event, BEGINNINGS) and work_id in names_of(recorded.event):
+            count += 1
+            if len(done) < _DONE_SHOWN_MAX:
+                done.append(project(recorded))
+    return tuple(done), count
