@@ -44,7 +44,8 @@ from codespace_es.codespace import Codespace
 from codespace_es.command_handlers.effect import open_effects
 from codespace_es.command_handlers.instance_life import InstanceLife, living, quiet_caller
 from codespace_es.command_handlers.serving_tools import CallServices
-from codespace_es.command_handlers.settling import settle_at_start
+from codespace_es.command_handlers.starting import settle_at_start
+from codespace_es.command_handlers.turns import FairTurns
 from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.open_index import open_change
 from codespace_es.ports.clock_and_ids import Clock
@@ -54,6 +55,7 @@ from codespace_es.ports.fault_points import FaultHook, no_faults
 from codespace_es.ports.live_processes import LiveProcesses
 from codespace_es.ports.locks import Held
 from codespace_es.ports.log import EventLog, InstanceClosedError, StoreUnavailableError, UnknownTopicError
+from codespace_es.ports.remarks import Remarks
 from codespace_es.ports.runner import Runner
 from codespace_es.ports.structural_search import StructuralSearch
 from codespace_es.ports.tool_host import NoToolHost
@@ -214,7 +216,7 @@ class _Made:
     """None: whoever lives by this serves nobody."""
 
 
-def _world(settings: Settings, made: _Made) -> World:
+def _world(settings: Settings, transport: Transport, made: _Made) -> World:
     locks = lock_directory_of_user()
     return World(
         instance_id=made.instance_id,
@@ -235,6 +237,9 @@ def _world(settings: Settings, made: _Made) -> World:
         custom_tools=made.tools or NoCustomTools(),
         live=LiveProcesses(),
         under_way=UnderWay(),
+        turns=FairTurns(),
+        remarks=Remarks(),
+        is_shared=transport == "http",
         effects=made.effects,
         clock=made.clock,
         ids=RandomIds(),
@@ -246,7 +251,7 @@ def _world(settings: Settings, made: _Made) -> World:
 async def _alive(settings: Settings, transport: Transport, made: _Made) -> AsyncIterator[OpenCodespace]:
     """Record the instance's life; settle what the dead left beside it."""
     allow_many_descriptors()  # by now the runner has noted the limit that commands get
-    world = _world(settings, made)
+    world = _world(settings, transport, made)
     if transport != "cli":  # the operator's own hand, which serves nobody
         await _require_operator_alone(world)
     async with living(world, _started(settings, transport), _first_caller(world, transport)) as life:

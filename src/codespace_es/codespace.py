@@ -22,7 +22,7 @@ from codespace_es.command_handlers.driving import (
     write_input,
 )
 from codespace_es.command_handlers.executing import exec_command
-from codespace_es.command_handlers.hinting import with_hints
+from codespace_es.command_handlers.hinting import add_pending, with_hints
 from codespace_es.command_handlers.inbox import (
     CancelIntentCommand,
     EditIntentCommand,
@@ -55,6 +55,7 @@ from codespace_es.command_handlers.observing import (
     read_process,
 )
 from codespace_es.command_handlers.patching import ApplyPatch, apply_patch
+from codespace_es.command_handlers.previewing import ListPending, list_pending
 from codespace_es.command_handlers.reading import (
     DescribeWorkspace,
     FindFiles,
@@ -66,6 +67,8 @@ from codespace_es.command_handlers.reading import (
     search_files,
 )
 from codespace_es.command_handlers.reporting import ReportOperation, report_operation
+from codespace_es.command_handlers.resolve_request import ResolveAction
+from codespace_es.command_handlers.resolving import resolve_action
 from codespace_es.command_handlers.resuming import ResumeOperation, resume_operation
 from codespace_es.command_handlers.reverting import RevertOperation, RevertOperations, revert_operation
 from codespace_es.command_handlers.rewriting import EditCode, preview_edit
@@ -107,6 +110,8 @@ HANDLERS: Mapping[type[Command], Handler] = {
     AskApproval: ask_approval,
     ListHolds: list_holds,
     ConsultHuman: consult_human,
+    ResolveAction: resolve_action,
+    ListPending: list_pending,
     ExecCommand: exec_command,
     AskProcess: ask_process,
     ListProcesses: list_processes,
@@ -152,7 +157,10 @@ class Codespace:
         """
         try:
             answer = await HANDLERS[type(command)](self._world, command, caller)
-            return await with_hints(self._world, command, answer)
+            return await with_hints(self._world, command, answer, caller)
+        except CodespaceError as refusal:
+            await add_pending(self._world, command, refusal, caller)
+            raise
         except (StoreUnavailableError, UnknownTopicError, InstanceClosedError) as error:
             raise CodespaceError(ErrorCode.STORE_UNAVAILABLE, f"The event log is unavailable: {error}") from error
 

@@ -26,6 +26,7 @@ from codespace_es.aggregates.pending.events import (
     PendingActionPopped,
     PendingActionPushed,
     PendingActionReturned,
+    PendingEffectBegun,
     PendingResolveStarted,
 )
 from codespace_es.aggregates.process import (
@@ -87,6 +88,7 @@ _EVENTS: tuple[type[Event], ...] = (
     PendingActionPushed,
     PendingActionPlaced,
     PendingResolveStarted,
+    PendingEffectBegun,
     PendingActionReturned,
     PendingActionPopped,
     WorkOpened,

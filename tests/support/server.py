@@ -27,7 +27,8 @@ from adapters.structural.searching import open_structural_search
 from codespace_es.aggregates.instance import InstanceStarted
 from codespace_es.codespace import Codespace
 from codespace_es.command_handlers.instance_life import InstanceLife
-from codespace_es.command_handlers.settling import settle_at_start
+from codespace_es.command_handlers.starting import settle_at_start
+from codespace_es.command_handlers.turns import FairTurns
 from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.open_index import open_change
 from codespace_es.ports.clock_and_ids import Clock
@@ -36,6 +37,7 @@ from codespace_es.ports.fault_points import FaultHook, FaultPoint, no_faults
 from codespace_es.ports.live_processes import LiveProcesses
 from codespace_es.ports.locks import Held
 from codespace_es.ports.log import StoreUnavailableError
+from codespace_es.ports.remarks import Remarks
 from codespace_es.ports.tool_host import NoToolHost, ToolHost
 from codespace_es.ports.under_way import UnderWay
 from codespace_es.ports.world import World
@@ -122,7 +124,8 @@ class Server:
     def __init__(
         self, scratch: Path, roots: Mapping[str, Path], *, faults: FaultHook = no_faults, is_ephemeral: bool = False,
         protected_paths: tuple[str, ...] = (), settles_at_start: bool = True, processes_max: int = 8,
-        clock: Clock | None = None, tool_host: ToolHost | None = None, **policy: Any,
+        clock: Clock | None = None, tool_host: ToolHost | None = None, is_shared: bool = False,
+        **policy: Any,
     ) -> None:
         self.is_dead = False
         self.hook = faults
@@ -160,6 +163,9 @@ class Server:
             custom_tools=NoCustomTools(),
             live=LiveProcesses(),
             under_way=UnderWay(),
+            turns=FairTurns(),
+            remarks=Remarks(),
+            is_shared=is_shared,
             effects=_MortalEffects(self),
             clock=clock,
             ids=ids,

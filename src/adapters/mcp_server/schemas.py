@@ -12,8 +12,8 @@ from pydantic import BaseModel
 _SELF_EXPLAINING = ("workspace_id", "work_id", "regex", "case_sensitive")
 """Arguments whose names say it all."""
 
-_NOT_TOLD = ("warnings", "coordination")
-"""Both can be in every answer; the instructions tell of them."""
+_NOT_TOLD = ("warnings", "coordination", "pending_actions")
+"""All of them can be in every answer; the instructions tell of them."""
 
 
 def input_schema(model: type[BaseModel]) -> dict[str, Any]:

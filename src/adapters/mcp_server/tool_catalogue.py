@@ -19,6 +19,7 @@ from adapters.mcp_server.tools import (
     process_status,
     read,
     read_process,
+    resolve,
     search,
     steer_claim_next,
     steer_complete,
@@ -55,6 +56,7 @@ TOOLS: Mapping[str, Tool] = {
         search,
         operation_revert,
         approval_status,
+        resolve,
         ast_grep,
         ast_edit,
     )

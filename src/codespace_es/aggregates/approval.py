@@ -1,7 +1,8 @@
 """An approval: a request that is held until somebody with the right to it has decided, and then runs exactly once.
 
 Pending → Granted → Queued → Resuming → Consumed; Queued → Consumed; Queued ⇄ Parked; Pending → Denied; Pending, Granted
-→ Expired. Denied, Expired and Consumed are for ever.
+→ Expired; Granted, Parked → Denied only where its pending action is discarded. Denied, Expired and Consumed are for
+ever.
 
 Invariants: consumed exactly once, together with its stored result or fault, in the append that ends its effect; what
 was denied or expired never runs; a grant raises no profile. Source: contract B4, A4; event catalogue, *approval*.
@@ -189,7 +190,7 @@ def evolve(state: ApprovalState, event: Event) -> ApprovalState:
             return Pending(event)
         case ApprovalGranted() if isinstance(state, Pending):
             return Granted(state.created)
-        case ApprovalDenied(reason=reason) if isinstance(state, Pending):
+        case ApprovalDenied(reason=reason) if isinstance(state, Pending | Granted | Parked):
             return Denied(state.created, reason)
         case ApprovalExpired() if isinstance(state, Pending | Granted):
             return Expired(state.created)
@@ -232,6 +233,13 @@ class DenyApproval:
 
 
 @dataclass(frozen=True, slots=True)
+class WithdrawApproval:
+    """Refuse it because what it would do isn't wanted any more, granted or not; not once its resume has begun."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class ExpireApproval:
     """End it if its time is over at `now`."""
 
@@ -267,8 +275,8 @@ class ConsumeApproval:
 
 
 ApprovalCommand = (
-    CreateApproval | GrantApproval | DenyApproval | ExpireApproval | QueueApproval | ParkApproval | BeginEffect
-    | ConsumeApproval
+    CreateApproval | GrantApproval | DenyApproval | WithdrawApproval | ExpireApproval | QueueApproval | ParkApproval
+    | BeginEffect | ConsumeApproval
 )
 
 
@@ -288,6 +296,8 @@ def decide(state: ApprovalState, command: ApprovalCommand) -> list[Event]:
         case DenyApproval(reason, now):
             _require(isinstance(state, Pending) and not is_due(state, now), state, now)
             return [ApprovalDenied(reason=reason)]
+        case WithdrawApproval(reason):
+            return [ApprovalDenied(reason=reason)] if isinstance(state, Pending | Granted | Parked) else []
         case ExpireApproval(now):
             return [ApprovalExpired()] if is_due(state, now) else []
         case QueueApproval(now):

@@ -12,6 +12,7 @@ from pydantic import Field
 from codespace_es.aggregates.approval import APPROVAL, ApprovalCreated, Unheld
 from codespace_es.command_handlers.holding import expire_if_due, find_workspace, read_arguments
 from codespace_es.command_handlers.patching import ApplyPatch, preview_patch
+from codespace_es.command_handlers.previewing import preview_resolve
 from codespace_es.command_handlers.resuming import require_hold
 from codespace_es.command_handlers.reverting import RevertOperations, ids_of, preview_revert
 from codespace_es.command_handlers.writing import PreparedPatch
@@ -54,15 +55,19 @@ async def _report(world: World, approval_id: ApprovalId, *, is_previewed: bool) 
     workspace = find_workspace(world, state.created.workspace_key)
     if workspace is None or not is_previewed:
         return report
-    preview = _preview(world, workspace, state.created, arguments)
+    preview = await _preview(world, workspace, state.created, arguments)
+    if preview is None:
+        return report
     shown = await to_thread.run_sync(_look, world, workspace, state.created.seen_versions, preview)
     return report.model_copy(update=shown)
 
 
-def _preview(
+async def _preview(
     world: World, workspace: Workspace, created: ApprovalCreated, arguments: dict[str, Any]
-) -> Callable[[], PreparedPatch]:
-    """Return what tells, in a worker thread, what the request would do now."""
+) -> Callable[[], PreparedPatch] | None:
+    """Return what tells, in a worker thread, what the request would do now; None where only its callback knows."""
+    if created.tool == "resolve":
+        return await preview_resolve(world, workspace, created.action_id)
     if created.tool == "operation_revert":
         undo = RevertOperations.model_validate(arguments, strict=False)
         return lambda: preview_revert(world, workspace, ids_of(undo))

@@ -20,6 +20,7 @@ from codespace_es.aggregates.approval import (
 from codespace_es.aggregates.claim import CLAIM, ReleaseClaim
 from codespace_es.folding import Folded, fold
 from codespace_es.ports.log import EventLog, NewBody, NewEvent
+from codespace_es.vocabulary.errors import ErrorCode
 from codespace_es.vocabulary.event import Digest, Fault
 from codespace_es.vocabulary.identifiers import ApprovalId, OperationId, ProcessId, StreamId
 
@@ -43,6 +44,9 @@ class Outcome:
 
 
 NOTHING = AppendPart()
+
+BLOCKED_CODES = (ErrorCode.WORKSPACE_BUSY, ErrorCode.RESOURCE_QUEUE_FULL)
+"""The way was only blocked, and nothing was done: what is held stays held, and waits for another resume."""
 
 
 async def beginning(log: EventLog, approval_id: ApprovalId | None, effect_id: OperationId) -> AppendPart:

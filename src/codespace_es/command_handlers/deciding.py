@@ -15,7 +15,9 @@ from codespace_es.command_handlers.consuming import ending
 from codespace_es.command_handlers.executing import held_command
 from codespace_es.command_handlers.holding import HeldRequest, expire_if_due, find_workspace, open_hold
 from codespace_es.command_handlers.patching import ApplyPatch, held_patch, require_readable_patch
-from codespace_es.command_handlers.resuming import RESUMABLE, require_hold
+from codespace_es.command_handlers.resolve_request import ResolveAction, held_resolve
+from codespace_es.command_handlers.resumable import RESUMABLE
+from codespace_es.command_handlers.resuming import require_hold
 from codespace_es.command_handlers.reverting import RevertOperation, held_revert
 from codespace_es.folding import Folded, fold
 from codespace_es.invocation import ExecCommand
@@ -41,7 +43,7 @@ class HoldState(Answer):
 class CreateHold(Command):
     """Ask for a request to be held, whatever the workspace's setting."""
 
-    tool: Literal["apply_patch", "exec_command", "operation_revert"] = Field(description="What to hold.")
+    tool: Literal["apply_patch", "exec_command", "operation_revert", "resolve"] = Field(description="What to hold.")
     arguments: dict[str, Any] = Field(description="The same object as that tool takes.")
 
 
@@ -89,6 +91,10 @@ async def _understand(world: World, command: CreateHold) -> HeldRequest:
             return held_command(world, request)
         case RevertOperation(check_only=False):
             return await held_revert(world, request)
+        case ResolveAction(action="apply"):
+            return await held_resolve(world, request)
+        case ResolveAction():
+            raise _unusable(command.tool, ["action"], "a discard changes nothing and is never held")
         case _:
             raise _unusable(command.tool, ["check_only"], "a preview changes nothing and is never held")
 

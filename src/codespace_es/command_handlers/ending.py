@@ -14,7 +14,8 @@ from codespace_es.aggregates.operation import (
     OperationFinished,
     OperationMinted,
 )
-from codespace_es.command_handlers.consuming import Outcome, consumption
+from codespace_es.command_handlers.concluding import Said, resolve_ending
+from codespace_es.command_handlers.consuming import NOTHING, Outcome, consumption
 from codespace_es.folding import fold
 from codespace_es.ports.fault_points import FaultPoint
 from codespace_es.ports.log import Append, NewBody
@@ -51,11 +52,13 @@ def order_of(operation_id: OperationId, minted: OperationMinted, root: str, worl
 
 
 async def append_end(
-    world: World, minted: OperationMinted, finished: OperationFinished, result: PatchResult, caller: Caller
+    world: World, minted: OperationMinted, finished: OperationFinished, result: PatchResult, caller: Caller,
+    *, said: Said | None = None,
 ) -> None:
     """Append the end of the operation that `result` tells of, with the answer that every repeat will get.
 
-    An undo that was applied marks what it has undone, and a hold is consumed, in the same append.
+    An undo that was applied marks what it has undone, a pending action is resolved and a hold is consumed, in the same
+    append. `said` is what the callback of the action returned.
     """
     operation_id = OperationId(result.operation_id)
     stored = NewBody(StreamId(operation_id), "result", result.to_stored())
@@ -63,9 +66,14 @@ async def append_end(
     events = (await fold(world.log, OPERATION, operation_id)).decide(FinishOperation(finished))
     for undone in minted.undone if finished.status == "applied" else ():
         events += (await fold(world.log, OPERATION, undone)).decide(MarkReverted(operation_id))
-    outcome = Outcome(operation_id, result=stored.content)
+    resolve = await resolve_ending(world.log, minted, finished, result, said)
+    action = NOTHING if resolve is None else resolve.part
+    outcome = Outcome(operation_id, result=stored.content) if resolve is None else resolve.outcome
     hold = await consumption(world.log, minted.approval_id, outcome)
-    await world.log.append(Append((*events, *hold.events), (stored, *hold.bodies), hold.scrubbed), caller)
+    append = Append(
+        (*events, *action.events, *hold.events), (stored, *action.bodies, *hold.bodies), hold.scrubbed
+    )
+    await world.log.append(append, caller)
 
 
 async def close_operation(

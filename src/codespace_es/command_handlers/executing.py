@@ -28,6 +28,7 @@ from codespace_es.aggregates.process import (
 )
 from codespace_es.command_handlers.binding import bind
 from codespace_es.command_handlers.consuming import Outcome, consumption
+from codespace_es.command_handlers.gating import require_resolved
 from codespace_es.command_handlers.holding import HeldRequest, hold_if_required
 from codespace_es.command_handlers.settling import settle_workspace
 from codespace_es.command_handlers.watching import Watched, watch
@@ -82,6 +83,7 @@ async def exec_command(
     if replay is not None:
         return replay
     if resumed is None and not is_granted:
+        await require_resolved(world, workspace, command.work_id, caller)
         await hold_if_required(world, held_command(world, command), caller)
     try:
         lease = await take_lease(world, workspace, caller)

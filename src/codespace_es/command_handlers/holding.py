@@ -31,7 +31,7 @@ from codespace_es.vocabulary.answer import Command
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller, Digest, Version
 from codespace_es.vocabulary.fingerprint import fingerprint
-from codespace_es.vocabulary.identifiers import ApprovalId, StreamId, WorkId, WorkspaceKey
+from codespace_es.vocabulary.identifiers import ActionId, ApprovalId, StreamId, WorkId, WorkspaceKey
 from codespace_es.vocabulary.workspace import Workspace
 
 
@@ -47,11 +47,15 @@ class HeldRequest:
     operation_key: str | None = None
     work_id: str | None = None
     seen_versions: Mapping[str, Version] = field(default_factory=dict)
+    action_id: ActionId | None = None
+    """The pending action that it applies."""
+    not_counted: frozenset[str] = frozenset()
+    """Arguments that change nothing of what is done."""
 
     @property
     def fingerprint(self) -> Digest:
         """By which the same request is recognised: tool, workspace and every argument but `work_id`, key included."""
-        arguments = self.command.model_dump(mode="json", exclude={"work_id", "workspace_id"})
+        arguments = self.command.model_dump(mode="json", exclude={"work_id", "workspace_id", *self.not_counted})
         return fingerprint(tool=self.tool, workspace=self.workspace.key, arguments=arguments)
 
 
@@ -96,6 +100,7 @@ async def open_hold(
             seen_versions=dict(request.seen_versions),
             operation_key=request.operation_key,
             work_id=WorkId(request.work_id) if request.work_id else None,
+            action_id=request.action_id,
             expires_at=_expiry(world, request.workspace),
         )
         events = (

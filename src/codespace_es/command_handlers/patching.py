@@ -86,7 +86,7 @@ def preview_patch(world: World, workspace: Workspace, command: ApplyPatch) -> Pr
     """Return what the patch would do to the files as they are. For a worker thread. Raises the refusals of planning."""
     files = world.files.open(workspace.root)
     _require_versions(files, command)
-    return _plan(world, workspace, files, command.patch)
+    return plan_texts(world, workspace, (command.patch,), files)
 
 
 def held_patch(world: World, command: ApplyPatch) -> HeldRequest:
@@ -176,10 +176,18 @@ def _difference(expected: str, found: str) -> str:
     return "its content has changed since it was read."
 
 
-def _plan(world: World, workspace: Workspace, files: WorkspaceFiles, text: str) -> PreparedPatch:
-    """Parse and plan. Raises the codes of the format and of the files."""
+def plan_texts(
+    world: World, workspace: Workspace, texts: Sequence[str], files: WorkspaceFiles | None = None
+) -> PreparedPatch:
+    """Return what patches do one after the other, as one plan. For a worker thread.
+
+    Raises:
+        CodespaceError: the codes of the format and of the files.
+    """
+    files = files or world.files.open(workspace.root)
+    patch = Patch(tuple(section for text in texts for section in parse_patch(text).sections))
     plan = plan_patch(
-        parse_patch(text),
+        patch,
         files,
         matching=workspace.patch_matching,
         protected=policy.protects(workspace),

@@ -8,8 +8,6 @@ Whatever was left half-way by a crash is settled with its operation; a command i
 and the end of its hold are one append. Source: contract B4.4 to B4.6; decisions 19, 24 to 26.
 """
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
 from anyio import move_on_after, sleep
@@ -26,16 +24,15 @@ from codespace_es.aggregates.approval import (
     Resuming,
     Unheld,
 )
-from codespace_es.command_handlers.consuming import Outcome, consumption
-from codespace_es.command_handlers.executing import ExecResult, dispatch_of, exec_command
+from codespace_es.command_handlers.consuming import BLOCKED_CODES, Outcome, consumption
+from codespace_es.command_handlers.executing import ExecResult, dispatch_of
+from codespace_es.command_handlers.gating import require_resolved
 from codespace_es.command_handlers.holding import expire_if_due, find_workspace, read_arguments
 from codespace_es.command_handlers.parking import is_left, park_if_left
-from codespace_es.command_handlers.patching import ApplyPatch, apply_patch
-from codespace_es.command_handlers.reverting import RevertOperation, RevertOperations, revert_operation
+from codespace_es.command_handlers.resumable import RESUMABLE, to_stored
 from codespace_es.command_handlers.settling import settle_when_free
 from codespace_es.command_handlers.writing import UnrecordedEndError
 from codespace_es.folding import append_decided, fold
-from codespace_es.invocation import ExecCommand
 from codespace_es.ports.log import Append, VersionConflictError
 from codespace_es.ports.world import World
 from codespace_es.projections.approval_status import granted_by
@@ -43,14 +40,11 @@ from codespace_es.vocabulary import limits
 from codespace_es.vocabulary.answer import Answer, Command
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller, Fault
-from codespace_es.vocabulary.fingerprint import canonical_json
 from codespace_es.vocabulary.identifiers import ApprovalId, StreamId
-from codespace_es.vocabulary.patch_result import PatchResult
 
 _PATIENCE_SECONDS = 2.0
 _OTHER_RECOVERER_SECONDS = 0.5
 _EFFECT_NAMES = {"op": "operation_id", "proc": "process_id"}
-_PARKING_CODES = (ErrorCode.WORKSPACE_BUSY, ErrorCode.RESOURCE_QUEUE_FULL)
 
 
 class ResumeOperation(Command):
@@ -67,25 +61,7 @@ class ResumeResult(Answer):
     apply_patch: dict[str, Any] | None = Field(default=None, description="What apply_patch answered.")
     exec_command: dict[str, Any] | None = Field(default=None, description="What exec_command answered.")
     operation_revert: dict[str, Any] | None = Field(default=None, description="What operation_revert answered.")
-
-
-@dataclass(frozen=True, slots=True)
-class Resumable:
-    """How a held tool is run again, and how its stored answer is read."""
-
-    command: type[Command]
-    """The tool's own arguments."""
-    held: type[Command]
-    """What may be held for it: over the command line several operations can be undone at one blow."""
-    run: Callable[..., Awaitable[Answer]]
-    answer: type[PatchResult] | type[ExecResult]
-
-
-RESUMABLE: dict[str, Resumable] = {
-    "apply_patch": Resumable(ApplyPatch, ApplyPatch, apply_patch, PatchResult),
-    "exec_command": Resumable(ExecCommand, ExecCommand, exec_command, ExecResult),
-    "operation_revert": Resumable(RevertOperation, RevertOperations, revert_operation, PatchResult),
-}
+    resolve: dict[str, Any] | None = Field(default=None, description="What resolve answered.")
 
 
 async def resume_operation(world: World, command: ResumeOperation, caller: Caller) -> ResumeResult:
@@ -111,6 +87,7 @@ async def _resume(world: World, approval_id: ApprovalId, caller: Caller) -> Resu
     if isinstance(approval.state, Queued | Resuming):
         raise _conflict(approval_id, "its resume is in progress")
     assert not isinstance(approval.state, Unheld), "it was asked for before"
+    await _require_resolved(world, approval.state.created, caller)
     try:
         queued = approval.decide(QueueApproval(world.clock.now()))
     except CodespaceError as error:
@@ -125,6 +102,13 @@ async def _resume(world: World, approval_id: ApprovalId, caller: Caller) -> Resu
         return await _run(world, approval_id, approval.state.created, caller)
     finally:
         world.under_way.end(approval_id)
+
+
+async def _require_resolved(world: World, created: ApprovalCreated, caller: Caller) -> None:
+    """Pass if no preview has to be resolved before the held request; a hold of `resolve` is what resolves one."""
+    workspace = find_workspace(world, created.workspace_key)
+    if workspace is not None and created.tool != "resolve":
+        await require_resolved(world, workspace, created.work_id, caller)
 
 
 async def _run(world: World, approval_id: ApprovalId, created: ApprovalCreated, caller: Caller) -> ResumeResult:
@@ -142,7 +126,7 @@ async def _run(world: World, approval_id: ApprovalId, created: ApprovalCreated, 
         raise error.with_detail(approval_id=approval_id) from error
     if not await _is_consumed(world, approval_id):
         # A repeat of what its key had done already: nothing ran, and the answer is its own.
-        await _consume(world, approval_id, Outcome(result=_to_stored(answer)), caller)
+        await _consume(world, approval_id, Outcome(result=to_stored(answer)), caller)
     return _told(approval_id, created.tool, answer)
 
 
@@ -179,7 +163,7 @@ async def _end_by(world: World, approval_id: ApprovalId, error: CodespaceError, 
     """Park the hold where the way was only blocked, consume it with the error where it was refused for good."""
     if await _is_consumed(world, approval_id):
         return
-    if error.code in _PARKING_CODES:
+    if error.code in BLOCKED_CODES:
         await append_decided(world.log, APPROVAL, approval_id, ParkApproval(Fault.of(error)), caller)
     else:
         told = error.with_detail(approval_id=approval_id)
@@ -193,13 +177,6 @@ async def _is_consumed(world: World, approval_id: ApprovalId) -> bool:
 async def _consume(world: World, approval_id: ApprovalId, outcome: Outcome, caller: Caller) -> None:
     part = await consumption(world.log, approval_id, outcome)
     await world.log.append(Append(part.events, part.bodies, part.scrubbed), caller)
-
-
-def _to_stored(answer: Answer) -> bytes:
-    if isinstance(answer, PatchResult):
-        return answer.to_stored()
-    wire = answer.to_wire()
-    return canonical_json({key: wire[key] for key in wire if key not in ("replayed", "work_id", "coordination")})
 
 
 async def _stored(world: World, approval_id: ApprovalId, state: Consumed) -> ResumeResult:

@@ -1,8 +1,8 @@
 """Settling: closing what a dead instance left open, by the hashes on disk alone. Nothing is ever applied here.
 
 Run when a workspace's lease is taken, before anything else is done with it; at start for every workspace of this
-server; and when an answer depends on an open item. Always with the workspace's lease in hand, and with the dead
-instance's lock, which is the proof of its death. An open operation of our own while we hold the lease is one whose
+server (`starting`); and when an answer depends on an open item. Always with the workspace's lease in hand, and with the
+dead instance's lock, which is the proof of its death. An open operation of our own while we hold the lease is one whose
 effect escaped: it is settled alike. Source: event catalogue section 5; decisions 0, 2, 14.
 """
 
@@ -18,7 +18,6 @@ from codespace_es.aggregates.operation import OPERATION, Minted
 from codespace_es.aggregates.process import PROCESS, Running
 from codespace_es.aggregates.workspace import WORKSPACE, Bound
 from codespace_es.command_handlers.ending import as_recovery, close_operation, unsettled
-from codespace_es.command_handlers.parking import tidy_holds
 from codespace_es.command_handlers.watching import orphan_of, record_exit
 from codespace_es.folding import fold
 from codespace_es.ports.fault_points import FaultPoint
@@ -34,11 +33,7 @@ from codespace_es.vocabulary.workspace import Workspace
 _OTHER_RECOVERER_SECONDS = 2.0
 """How long somebody else may hold a dead one's lock while settling another workspace of it."""
 
-_ENDING_SECONDS = 1.0
-"""How long the commands of a dead server may take to end."""
-
 _SETTLED_KINDS = frozenset({"operation", "process"})
-_NOTHING_CLOSED = InstanceRecovered(operations_closed=0, processes_closed=0, resolves_closed=0)
 
 
 async def settle_workspace(world: World, workspace: Workspace, caller: Caller) -> None:
@@ -64,44 +59,15 @@ async def settle_workspace(world: World, workspace: Workspace, caller: Caller) -
             continue
         try:
             world.faults(FaultPoint.SETTLE_LOCKED)
+            operations_closed, resolves_closed = await _close_all(world, operations, workspace, caller)
             closed = InstanceRecovered(
-                operations_closed=await _close_all(world, operations, workspace, caller),
+                operations_closed=operations_closed,
                 processes_closed=await _close_processes(world, owned, caller),
-                resolves_closed=0,
+                resolves_closed=resolves_closed,
             )
-            await _recover_instance(world, instance_id, closed, caller)
+            await recover_instance(world, instance_id, closed, caller)
         finally:
             proof_of_death.release()
-
-
-async def settle_at_start(world: World, caller: Caller) -> None:
-    """Settle every workspace of this server that has something open, and the dead who left nothing else behind."""
-    for workspace in world.workspaces.values():
-        if await world.log.open_items(workspace_key=workspace.key):
-            await tidy_holds(world, workspace.key, caller)
-            await settle_when_free(world, workspace, caller)
-            await _settle_ending_commands(world, workspace, caller)
-    for item in await world.log.open_items(kind="instance"):
-        if item.instance_id == world.instance_id:
-            continue
-        proof_of_death = world.instance_locks.try_take(item.instance_id)
-        if proof_of_death is None:
-            continue
-        try:
-            await _recover_instance(world, item.instance_id, _NOTHING_CLOSED, caller)
-        finally:
-            proof_of_death.release()
-
-
-async def _settle_ending_commands(world: World, workspace: Workspace, caller: Caller) -> None:
-    """Settle again while commands of other servers are open here, a short time: a dead one's may just be ending."""
-    started = world.clock.monotonic()
-    while world.clock.monotonic() - started < _ENDING_SECONDS:
-        items = await world.log.open_items(kind="process", workspace_key=workspace.key)
-        if all(item.instance_id == world.instance_id for item in items):
-            return
-        await sleep(limits.LEASE_POLL_MS_MAX / 1000)
-        await settle_when_free(world, workspace, caller)
 
 
 async def settle_when_free(world: World, workspace: Workspace, caller: Caller) -> None:
@@ -154,15 +120,20 @@ async def _is_recorded_directory(world: World, workspace: Workspace) -> bool:
 
 async def _close_all(
     world: World, operations: Sequence[OperationId], workspace: Workspace, caller: Caller
-) -> int:
-    """Close each open operation; return how many. Raises WORKSPACE_BUSY for the first that stays open."""
-    closed = 0
+) -> tuple[int, int]:
+    """Close each open operation; return how many, and how many resolves of pending actions ended with them.
+
+    Raises:
+        CodespaceError: WORKSPACE_BUSY for the first that stays open.
+    """
+    closed = resolves = 0
     for operation_id in operations:
         state = (await fold(world.log, OPERATION, operation_id)).state
         if isinstance(state, Minted):
             await close_operation(world, operation_id, state.minted, workspace, caller)
             closed += 1
-    return closed
+            resolves += state.minted.action_id is not None
+    return closed, resolves
 
 
 async def _close_processes(world: World, owned: Sequence[OpenItem], caller: Caller) -> int:
@@ -179,7 +150,7 @@ async def _close_processes(world: World, owned: Sequence[OpenItem], caller: Call
     return len(commands)
 
 
-async def _recover_instance(
+async def recover_instance(
     world: World, instance_id: InstanceId, closed: InstanceRecovered, caller: Caller
 ) -> None:
     """Close the stream of a dead instance that has nothing open any more. Its lock is in hand."""

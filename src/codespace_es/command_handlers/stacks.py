@@ -13,7 +13,7 @@ from codespace_es.aggregates.pending.state import PendingState
 from codespace_es.folding import Folded
 from codespace_es.ports.log import EventLog
 from codespace_es.vocabulary.event import RecordedEvent
-from codespace_es.vocabulary.identifiers import InstanceId, StreamId, pending_stream
+from codespace_es.vocabulary.identifiers import ActionId, InstanceId, StreamId, pending_stream
 from codespace_es.vocabulary.workspace import Workspace
 
 FoldedStack = Folded[PendingState, PendingCommand]
@@ -44,12 +44,16 @@ class ReadStack:
         """What waits."""
         return self.folded.state
 
+    def push_of(self, action_id: ActionId) -> RecordedEvent:
+        """Return the push of an action that isn't over."""
+        return next(
+            each for each in reversed(self.recorded)
+            if isinstance(each.event, PendingActionPushed) and each.event.action_id == action_id
+        )
+
     def pusher(self, action: PendingActionPushed) -> InstanceId:
         """Return the server that has pushed an action."""
-        return next(
-            each.envelope.instance_id for each in reversed(self.recorded)
-            if isinstance(each.event, PendingActionPushed) and each.event.action_id == action.action_id
-        )
+        return self.push_of(action.action_id).envelope.instance_id
 
     def resolver(self) -> InstanceId:
         """Return the server that has begun the last resolve."""

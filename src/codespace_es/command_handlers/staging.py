@@ -44,7 +44,7 @@ from codespace_es.vocabulary.answer import Notice
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import ABSENT, Caller
 from codespace_es.vocabulary.file_change import digest_of
-from codespace_es.vocabulary.identifiers import ActionId, OperationId, StreamId, WorkId
+from codespace_es.vocabulary.identifiers import ActionId, StreamId, WorkId
 
 _LABEL_CHARACTERS_ADVISED = 80
 
@@ -81,13 +81,12 @@ class LoggedPendingActions:
     async def pop(self, claim: Claim) -> WaitingAction:
         """Take the newest off. See the port."""
         extra = () if claim.extra is None else (extra_body(self.session.stream_id, claim.extra),)
-        effect_id = OperationId(f"op-{self.world.ids.uuid()}") if claim.action == "apply" else None
         while True:
             stack = await read_stack(self.world.log, self.session.stream_id)
             top = require_top(stack.state, claim.action_id)
             started = PendingResolveStarted(
                 action_id=top.action_id, action=claim.action, reason=claim.reason,
-                extra=extra[0].body if extra else None, effect_id=effect_id,
+                extra=extra[0].body if extra else None, effect_id=claim.effect_id,
             )
             try:
                 await self.world.log.append(Append(stack.folded.decide(StartResolve(started)), extra), self.caller)
@@ -110,7 +109,7 @@ def how_to_resolve(action_id: ActionId) -> str:
 
 def extra_body(stream_id: StreamId, extra: Mapping[str, Any]) -> NewBody:
     """Return what `resolve` hands on to a callback, to be stored. Raises INVALID_ARGUMENT."""
-    return NewBody(stream_id, "request", _json("extra", extra, limits.PENDING_JSON_BYTES_MAX))
+    return NewBody(stream_id, "request", json_bytes("extra", extra))
 
 
 def _told(pushed: PendingActionPushed) -> WaitingAction:
@@ -194,11 +193,11 @@ def _stored(
 ) -> tuple[PendingActionPushed, tuple[NewBody, ...]]:
     """Return the event of a push and the bodies that it names. Raises INVALID_ARGUMENT for what isn't JSON."""
     stream_id = session.stream_id
-    preview = NewBody(stream_id, "result", _json("preview", action.preview, limits.MESSAGE_BYTES_MAX))
+    preview = NewBody(stream_id, "result", json_bytes("preview", action.preview, limits.MESSAGE_BYTES_MAX))
     bodies = [preview]
     details = None
     if action.details is not None:
-        details = NewBody(stream_id, "result", _json("details", action.details, limits.PENDING_JSON_BYTES_MAX))
+        details = NewBody(stream_id, "result", json_bytes("details", action.details))
         bodies.append(details)
     handler, payload, rows = _stored_effect(stream_id, action.effect, bodies)
     pushed = PendingActionPushed(
@@ -233,14 +232,15 @@ def _stored_effect(
             )
             return EDITS_HANDLER, None, rows
         case RegisteredCallback(handler, payload):
-            stored = NewBody(stream_id, "request", _json("payload", payload, limits.PENDING_JSON_BYTES_MAX))
+            stored = NewBody(stream_id, "request", json_bytes("payload", payload))
             bodies.append(stored)
             return handler, stored, ()
         case _:
             return None, None, ()
 
 
-def _json(field: str, value: Any, bytes_max: int) -> bytes:
+def json_bytes(field: str, value: Any, bytes_max: int = limits.PENDING_JSON_BYTES_MAX) -> bytes:
+    """Return `value` as it is stored. Raises INVALID_ARGUMENT naming the field, for what isn't JSON or is large."""
     try:
         stored = to_json(value, inf_nan_mode="null")
     except ValueError as error:  # a type that JSON doesn't know, a half character, a circle

@@ -22,8 +22,11 @@ from codespace_es.aggregates.steering.rules import (
     find_intent,
     find_work,
 )
+from codespace_es.aggregates.steering.rules import open_work as open_work_of
 from codespace_es.aggregates.steering.state import Intent, Steering
 from codespace_es.command_handlers.holding import count_pending as count_pending_holds
+from codespace_es.command_handlers.orphaning import settled_stack
+from codespace_es.command_handlers.stacks import Session, read_stack
 from codespace_es.command_handlers.steering_streams import Steered, steering_of_work
 from codespace_es.folding import fold
 from codespace_es.ports.log import Append, NewBody, VersionConflictError
@@ -32,7 +35,14 @@ from codespace_es.vocabulary import limits
 from codespace_es.vocabulary.answer import Answer, Command
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller, Event
-from codespace_es.vocabulary.identifiers import IntentId, StreamId, WorkId, steered_workspace, steering_stream
+from codespace_es.vocabulary.identifiers import (
+    IntentId,
+    StreamId,
+    WorkId,
+    pending_stream,
+    steered_workspace,
+    steering_stream,
+)
 
 # work_open
 
@@ -195,7 +205,10 @@ class FinishAnswer(Answer):
 
     work_id: str = Field(description="The work.")
     closed: bool = Field(description="It is over.")
-    reason: str | None = Field(default=None, description="pending_user_input: people have queued something.")
+    reason: str | None = Field(
+        default=None,
+        description="pending_user_input: people have queued something. pending_actions: a preview waits for resolve.",
+    )
     queued: int = Field(description="How many intents come first.")
     state: str = Field(description="active, closing or closed.")
     pending_approvals: int | None = Field(default=None, description="Holds in its workspace that wait for a decision.")
@@ -203,7 +216,14 @@ class FinishAnswer(Answer):
 
 async def finish_work(world: World, command: FinishWorkCommand, caller: Caller) -> FinishAnswer:
     """Return whether the work is closed. Raises WORK_NOT_FOUND, WORK_CLOSED."""
-    stream_id = (await steering_of_work(world, command.work_id)).stream_id
+    steered = await steering_of_work(world, command.work_id)
+    stream_id = steered.stream_id
+    if await _has_pending(world, steered, command.work_id, caller):
+        work = open_work_of(steered.state, command.work_id)
+        return FinishAnswer(
+            work_id=work.work_id, closed=False, reason="pending_actions",
+            queued=count_pending(steered.state, work.work_id), state=work.phase,
+        )
     before, events = await append_to_steering(world, stream_id, FinishWork(WorkId(command.work_id)), caller)
     after = reduce(STEERING.evolve, events, before.state)
     work = find_work(after, command.work_id)
@@ -217,6 +237,15 @@ async def finish_work(world: World, command: FinishWorkCommand, caller: Caller) 
         state=work.phase,
         pending_approvals=holds or None,
     )
+
+
+async def _has_pending(world: World, steered: Steered, work_id: str, caller: Caller) -> bool:
+    """Return whether a preview of this work waits to be resolved."""
+    key = steered_workspace(steered.stream_id)
+    workspace = next((each for each in world.workspaces.values() if each.key == key), None)
+    if workspace is None:
+        return bool((await read_stack(world.log, pending_stream(key, work_id))).state.unresolved)
+    return bool((await settled_stack(world, Session(workspace, work_id), caller)).state.unresolved)
 
 
 # Shared by both sides

@@ -26,8 +26,15 @@ from codespace_es.aggregates.operation import (
     OperationSource,
 )
 from codespace_es.command_handlers.binding import bind
-from codespace_es.command_handlers.consuming import AppendPart, Outcome, beginning, consumption
+from codespace_es.command_handlers.concluding import (
+    ResolvedAction,
+    require_beginnable,
+    resolve_beginning,
+    resolve_refused,
+)
+from codespace_es.command_handlers.consuming import NOTHING, AppendPart, Outcome, beginning, consumption
 from codespace_es.command_handlers.ending import append_end, close_operation
+from codespace_es.command_handlers.gating import require_resolved
 from codespace_es.command_handlers.holding import HeldRequest, hold_if_required
 from codespace_es.command_handlers.settling import settle_workspace
 from codespace_es.folding import fresh
@@ -95,19 +102,24 @@ class PatchRequest:
     expected_versions: Mapping[str, Version] = field(default_factory=dict)
     source_tool_name: str | None = None
     """The custom tool that wrote it."""
+    resolves: ResolvedAction | None = None
+    """The pending action that is carried out: its resolve begins and ends together with the operation."""
 
 
 async def write_patch(world: World, request: PatchRequest, caller: Caller) -> PatchResult:
     """Return what came of `request`, now or when the same key was used for it before.
 
     Raises:
-        CodespaceError: OPERATION_KEY_CONFLICT, APPROVAL_REQUIRED, WORKSPACE_BUSY, RESOURCE_QUEUE_FULL, and with
+        CodespaceError: OPERATION_KEY_CONFLICT, PENDING_ACTION_UNRESOLVED, APPROVAL_REQUIRED, WORKSPACE_BUSY,
+            RESOURCE_QUEUE_FULL, and with
             `operation_id` in the detail every refusal of planning.
     """
     replay = await _replay(world, request)
     if replay is not None:
         return replay
     is_new_effect = request.resumed is None and not request.check_only
+    if is_new_effect and request.resolves is None:
+        await require_resolved(world, request.workspace, request.work_id, caller)
     if request.held is not None and is_new_effect and policy.needs_hold(request.workspace, caller.channel):
         await hold_if_required(world, await request.held(), caller)
     lease = await take_lease(world, request.workspace, caller)
@@ -135,7 +147,9 @@ async def _carry_out(world: World, request: PatchRequest, caller: Caller) -> Pat
         replay = await _replay(world, request, is_leased=True)
         if replay is not None:
             return replay
-        attempt = _Attempt(world, request, OperationId(f"op-{world.ids.uuid()}"), caller)
+        await require_beginnable(world.log, request.resolves)
+        operation_id = request.resolves.effect_id if request.resolves else OperationId(f"op-{world.ids.uuid()}")
+        attempt = _Attempt(world, request, operation_id, caller)
         result = await attempt.make()
         if result is not None:
             return result.model_copy(update={"work_id": request.work_id})
@@ -156,10 +170,8 @@ class _Attempt:
             prepared = await to_thread.run_sync(self.request.prepare)
         except CodespaceError as refusal:
             told = refusal.with_detail(operation_id=self.operation_id)
-            outcome = Outcome(self.operation_id, fault=Fault.of(told))
-            end = await consumption(self.world.log, self.request.resumed, outcome)
             finished = OperationFinished(status="rejected", fault=Fault.of(refusal))
-            if await self._record(self._minted(self.request.reverts), finished, end):
+            if await self._record(self._minted(self.request.reverts), finished, await self._end_of_refusal(told)):
                 raise told from refusal
             return None
         self.world.faults(FaultPoint.PATCH_PLANNED)
@@ -173,6 +185,15 @@ class _Attempt:
         if not await self._mint(minted, prepared.images):
             return None
         return await self._act(minted, prepared)
+
+    async def _end_of_refusal(self, told: CodespaceError) -> AppendPart:
+        """Return what ends together with a refused request: its hold, and the resolve of its action."""
+        outcome, action = Outcome(self.operation_id, fault=Fault.of(told)), NOTHING
+        if self.request.resolves is not None:
+            conclusion = await resolve_refused(self.world.log, self.request.resolves, told)
+            outcome, action = conclusion.outcome, conclusion.part
+        hold = await consumption(self.world.log, self.request.resumed, outcome)
+        return AppendPart((*action.events, *hold.events), (*action.bodies, *hold.bodies), hold.scrubbed)
 
     async def _preview(self, prepared: PreparedPatch) -> PatchResult | None:
         minted = self._minted(prepared.reverts).model_copy(
@@ -196,6 +217,7 @@ class _Attempt:
             operation_key=request.operation_key,
             work_id=WorkId(request.work_id) if request.work_id else None,
             approval_id=request.resumed,
+            action_id=request.resolves.action_id if request.resolves else None,
             reverts=reverts[0] if reverts else None,
             also_reverts=reverts[1:] or None,
             request=self._request_body().body,
@@ -223,14 +245,16 @@ class _Attempt:
     async def _mint(self, minted: OperationMinted, images: Mapping[Digest, bytes]) -> bool:
         """Make the decision durable, with all that recovery needs; return False if somebody was quicker."""
         hold = await beginning(self.world.log, self.request.resumed, self.operation_id)
+        action = await resolve_beginning(self.world.log, self.request.resolves)
         events = (
             *await bind(self.world, self.request.workspace),
             *self._claim(),
             *fresh(OPERATION, self.operation_id).decide(MintOperation(minted)),
             *hold.events,
+            *action.events,
         )
         kept = (NewBody(StreamId(self.operation_id), "image", content) for content in images.values())
-        return await self._append(Append(events, (self._request_body(), *kept)))
+        return await self._append(Append(events, (self._request_body(), *kept, *action.bodies)))
 
     async def _append(self, append: Append) -> bool:
         try:
@@ -254,7 +278,8 @@ class _Attempt:
             outcome = await to_thread.run_sync(self.world.patch_writer.write, order)
             self.world.faults(FaultPoint.PATCH_WRITTEN)
             result = self._told(prepared, outcome.status, outcome)
-            await append_end(self.world, minted, _finished(outcome), result, self.caller)
+            said = self.request.resolves.said if self.request.resolves else None
+            await append_end(self.world, minted, _finished(outcome), result, self.caller, said=said)
         except StoreUnavailableError as error:
             raise UnrecordedEndError(self.operation_id, error) from error
         except Exception:

@@ -46,6 +46,11 @@ class FaultPoint(StrEnum):
     EXEC_GONE = "exec.gone"
     EXEC_ENDED = "exec.ended"
     EXEC_EXIT_RECORDED = "exec.exit_recorded"
+    # The story of a resolve by a callback
+    RESOLVE_STARTED = "resolve.started"
+    RESOLVE_EFFECT_BEGUN = "resolve.effect_begun"
+    CALLBACK_RETURNED = "callback.returned"
+    RESOLVE_ENDED = "resolve.ended"
     # Settling what a dead instance left
     SETTLE_LOCKED = "settle.locked"
     SETTLE_FILES_DONE = "settle.files_done"

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 from codespace_es.vocabulary.answer import Notice
 from codespace_es.vocabulary.event import Version
-from codespace_es.vocabulary.identifiers import ActionId
+from codespace_es.vocabulary.identifiers import ActionId, OperationId
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,8 @@ class Claim:
     extra: Mapping[str, Any] | None = None
     action_id: ActionId | None = None
     """Which one is meant; None: whichever is on top."""
+    effect_id: OperationId | None = None
+    """With apply, the id that the operation of what its callback stages will have."""
 
 
 class PendingActionStore(Protocol):

@@ -1,27 +1,28 @@
-"""Which resumes run in this very process now: like the handles of live commands, it ends with the process.
+"""Which resumes and resolves run in this very process now: like the handles of live commands, it ends with the process.
 
-A hold found queued by this instance, and not in here, was left by a story that failed: another resume may have it.
+A hold found queued by this instance, and not in here, was left by a story that failed: another resume may have it. So
+is an action found being resolved.
 """
 
-from codespace_es.vocabulary.identifiers import ApprovalId
+from codespace_es.vocabulary.identifiers import ActionId, ApprovalId
 
 
 class UnderWay:
-    """The resumes that are running, at most one a hold."""
+    """The resumes and resolves that are running, at most one a hold and one an action."""
 
     def __init__(self) -> None:
-        self._running: set[ApprovalId] = set()
+        self._running: set[ApprovalId | ActionId] = set()
 
-    def begin(self, approval_id: ApprovalId) -> bool:
-        """Note that a resume begins, and return True; False if one of this hold runs already."""
-        if approval_id in self._running:
+    def begin(self, held: ApprovalId | ActionId) -> bool:
+        """Note that a resume or resolve begins, and return True; False if one of this hold or action runs already."""
+        if held in self._running:
             return False
-        self._running.add(approval_id)
+        self._running.add(held)
         return True
 
-    def end(self, approval_id: ApprovalId) -> None:
+    def end(self, held: ApprovalId | ActionId) -> None:
         """Note that the one that has begun is over."""
-        self._running.remove(approval_id)
+        self._running.remove(held)
 
-    def __contains__(self, approval_id: object) -> bool:
-        return approval_id in self._running
+    def __contains__(self, held: object) -> bool:
+        return held in self._running

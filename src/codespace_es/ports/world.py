@@ -12,9 +12,11 @@ from codespace_es.ports.live_processes import LiveProcesses
 from codespace_es.ports.locks import InstanceLocks, WorkspaceLeases
 from codespace_es.ports.log import EventLog
 from codespace_es.ports.patch_writer import PatchWriter
+from codespace_es.ports.remarks import Remarks
 from codespace_es.ports.runner import Runner
 from codespace_es.ports.structural_search import StructuralSearch
 from codespace_es.ports.tool_host import ToolHost
+from codespace_es.ports.turns import Turns
 from codespace_es.ports.under_way import UnderWay
 from codespace_es.vocabulary.identifiers import InstanceId
 from codespace_es.vocabulary.workspace import Workspace
@@ -47,6 +49,10 @@ class World:
     custom_tools: CustomTools
     live: LiveProcesses
     under_way: UnderWay
+    turns: Turns
+    remarks: Remarks
+    is_shared: bool
+    """Several clients speak to this server (HTTP), so what it has done before tells nothing of whom a call is from."""
     effects: EffectRunner
     clock: Clock
     ids: Ids

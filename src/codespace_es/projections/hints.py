@@ -1,8 +1,14 @@
-"""What every answer hints at: that people wait in the work at hand. Source: contract B1.1, `coordination`."""
+"""What every answer hints at: that people wait in the work at hand, and that previews wait to be resolved.
 
+Source: contract B1.1, `coordination`; the pending-actions paper, *bias*, 2.
+"""
+
+from codespace_es.aggregates.pending.state import PendingState
 from codespace_es.aggregates.steering.state import Steering
-from codespace_es.vocabulary.answer import Coordination
+from codespace_es.projections.resolve_result import head_of
+from codespace_es.vocabulary.answer import Coordination, PendingHint
 from codespace_es.vocabulary.identifiers import WorkId
+from codespace_es.vocabulary.workspace import Workspace
 
 
 def coordination(state: Steering, named_work_id: str | None) -> Coordination | None:
@@ -21,3 +27,11 @@ def coordination(state: Steering, named_work_id: str | None) -> Coordination | N
         each.phase in ("queued", "claimed") and each.delivery != "next_work" for each in state.attached(work.work_id)
     )
     return Coordination(work_id=work.work_id, pending_user_items=waiting, queue_revision=work.queue_revision)
+
+
+def pending(state: PendingState, workspace: Workspace, *, is_told_when_empty: bool) -> PendingHint | None:
+    """Return the hint of a stack; None for an empty one, unless somebody has just emptied it."""
+    unresolved = state.unresolved
+    if not unresolved and not is_told_when_empty:
+        return None
+    return PendingHint(count=len(unresolved), head=head_of(unresolved), bias=workspace.pending_bias)

@@ -30,6 +30,7 @@ from codespace_es.aggregates.pending.events import (
     PendingActionPopped,
     PendingActionPushed,
     PendingActionReturned,
+    PendingEffectBegun,
     PendingResolveStarted,
 )
 from codespace_es.aggregates.process import (
@@ -200,6 +201,10 @@ def _pending_resolve_started(event: PendingResolveStarted) -> str:
     return f"{event.action_id} is about to be {verb}{_said(event.reason)}."
 
 
+def _pending_effect_begun(event: PendingEffectBegun) -> str:
+    return f"The callback of {event.action_id} is about to do what can't be taken back."
+
+
 def _pending_action_returned(event: PendingActionReturned) -> str:
     return f"{event.action_id} couldn't be applied and waits again: {event.fault.message.rstrip('.')}."
 
@@ -357,6 +362,7 @@ SENTENCES: Mapping[type[Event], Callable[[Any], str]] = MappingProxyType({
     PendingActionPushed: _pending_action_pushed,
     PendingActionPlaced: _pending_action_placed,
     PendingResolveStarted: _pending_resolve_started,
+    PendingEffectBegun: _pending_effect_begun,
     PendingActionReturned: _pending_action_returned,
     PendingActionPopped: _pending_action_popped,
     WorkOpened: _work_opened,

@@ -35,6 +35,27 @@ class Coordination(BaseModel):
     queue_revision: int = Field(description="Rises with every change of its queue.")
 
 
+class PendingHead(BaseModel):
+    """The pending action that is resolved next."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str = Field(description="Name it in resolve.")
+    label: str = Field(description="What it would do.")
+    source_tool_name: str = Field(description="Who proposes it.")
+
+
+class PendingHint(BaseModel):
+    """That previews wait to be resolved in the session at hand. Source: the pending-actions paper, *bias*, 2."""
+
+    model_config = ConfigDict(frozen=True)
+
+    count: int = Field(description="Actions on its stack.")
+    head: PendingHead | None = Field(default=None, description="The next one; absent when there is none.")
+    hint: dict[str, str] = Field(default={"tool": "resolve"}, description="What to call.")
+    bias: str = Field(description="prefer; require: nothing else may change the workspace before.")
+
+
 class Answer(BaseModel):
     """A result. What doesn't apply is left out, never null."""
 
@@ -42,6 +63,7 @@ class Answer(BaseModel):
 
     warnings: tuple[Notice, ...] = Field(default=(), description="What deserves a look.")
     coordination: Coordination | None = Field(default=None, description="Whether people wait in the work at hand.")
+    pending_actions: PendingHint | None = Field(default=None, description="Whether previews wait to be resolved.")
 
     def to_wire(self) -> dict[str, Any]:
         """Return the JSON object of the answer."""

@@ -10,6 +10,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
+from pydantic import BaseModel
+
 from codespace_es.vocabulary.limits import ERROR_TEXT_CHARACTERS_MAX
 
 Retry = Literal["never", "after_change", "now"]
@@ -152,6 +154,8 @@ class CodespaceError(Exception):
         self.detail = {
             key: _cut(value) if isinstance(value, str) else value for key, value in (detail or {}).items()
         }
+        self.pending_actions: BaseModel | None = None
+        """What is pending where the call belongs to, as every answer tells it; of this call only, never stored."""
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message}"
@@ -174,6 +178,8 @@ class CodespaceError(Exception):
         }
         if rest:
             wire["detail"] = rest
+        if self.pending_actions is not None:
+            wire["pending_actions"] = self.pending_actions.model_dump(mode="json", exclude_none=True)
         return wire
 
 

@@ -21,6 +21,9 @@ class ResultError(BaseModel):
     message: str = Field(description="One sentence.")
 
 
+_OF_ONE_CALL = {"replayed", "work_id", "coordination", "pending_actions"}
+
+
 class PatchResult(Answer):
     """What a patch did, or would do."""
 
@@ -40,7 +43,7 @@ class PatchResult(Answer):
 
     def to_stored(self) -> bytes:
         """Return the canonical JSON that is kept for replays."""
-        return self.model_dump_json(exclude_none=True, exclude={"replayed", "work_id", "coordination"}).encode()
+        return self.model_dump_json(exclude_none=True, exclude=_OF_ONE_CALL).encode()
 
     @classmethod
     def from_stored(cls, stored: bytes, *, work_id: str | None) -> "PatchResult":

@@ -25,6 +25,7 @@ from codespace_es.aggregates.pending.events import (
     PendingActionPopped,
     PendingActionPushed,
     PendingActionReturned,
+    PendingEffectBegun,
     PendingResolveStarted,
 )
 from codespace_es.aggregates.process import (
@@ -136,6 +137,7 @@ PUSHED = PendingActionPushed(
 PUSHED_DURABLE = PUSHED.model_copy(update={"action_id": ActionId("act-2"), "handler": "rename"})
 PLACED = PendingActionPlaced(stack_id=StreamId("pend-1"))
 RESOLVE_STARTED = PendingResolveStarted(action_id=ACTION_ID, action="apply", effect_id=OPERATION_ID)
+EFFECT_BEGUN = PendingEffectBegun(action_id=ACTION_ID)
 RETURNED = PendingActionReturned(action_id=ACTION_ID, fault=Fault(code=ErrorCode.APPLY_FAILED, message="No."))
 POPPED = PendingActionPopped(action_id=ACTION_ID, outcome="applied", remaining=0, effect_id=OPERATION_ID, result=BODY)
 ORPHANED = PendingActionPopped(action_id=ACTION_ID, outcome="orphaned", remaining=0)
@@ -160,7 +162,7 @@ EVENTS: tuple[Event, ...] = (
     MINTED, APPLIED, CHECKED, REJECTED, ROLLED_BACK, UNKNOWN, REVERTED, SPAWNED,
     NOT_STARTED, INPUT_SENT, RESIZED, END_REQUESTED, TIME_IS_UP, EXITED,
     HELD_CREATED, GRANTED, DENIED, EXPIRED, QUEUED, PARKED, RESUMING, CONSUMED,
-    PUSHED, PUSHED_DURABLE, PLACED, RESOLVE_STARTED, RETURNED, POPPED, ORPHANED,
+    PUSHED, PUSHED_DURABLE, PLACED, RESOLVE_STARTED, EFFECT_BEGUN, RETURNED, POPPED, ORPHANED,
     WORK_OPENED, WORK_CLOSING, WORK_CLOSED, STOP_REQUESTED, DRAFTED, EDITED, INTENT_QUEUED, REORDERED, CLAIMED,
     REDELIVERED, INTENT_RELEASED, COMPLETED, CANCELLED,
 )

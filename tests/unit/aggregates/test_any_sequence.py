@@ -89,7 +89,7 @@ PENDING_COMMANDS = [
     pending_rules.PushAction(PUSHED), pending_rules.PushAction(PUSHED_DURABLE), *ENDINGS,
     *[pending_rules.StartResolve(started) for started in STARTS],
     *[pending_rules.ResolveAtOnce(started, ending) for started in STARTS for ending in ENDINGS],
-    pending_rules.OrphanActions((PUSHED_DURABLE.action_id, ACTION_ID)),
+    pending_rules.BeginEffect(ACTION_ID), pending_rules.OrphanActions((PUSHED_DURABLE.action_id, ACTION_ID)),
 ]
 
 COMMANDS: dict[str, tuple[Decider, list[Any]]] = {

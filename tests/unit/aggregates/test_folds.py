@@ -11,6 +11,7 @@ from samples import (
     CREATED,
     DENIED,
     DIGEST,
+    EFFECT_BEGUN,
     END_REQUESTED,
     EVENTS,
     EXITED,
@@ -72,6 +73,7 @@ LIVES = process.Running(SPAWNED)
 ENDING = process.Running(SPAWNED, END_REQUESTED)
 IS_OVER = process.Exited(SPAWNED, EXITED)
 IS_RESOLVING = Resolving((), PUSHED, RESOLVE_STARTED)
+HAS_BEGUN = Resolving((), PUSHED, RESOLVE_STARTED, has_begun=True)
 
 FOLDS: list[tuple[Decider, object, list[tuple[Event, object]]]] = [
     (store.STORE, store.Absent(), [(CREATED, CREATED_STATE)]),
@@ -120,7 +122,11 @@ FOLDS: list[tuple[Decider, object, list[tuple[Event, object]]]] = [
     ]),
     (pending.PENDING, IS_RESOLVING, [
         (PUSHED_DURABLE, Resolving((PUSHED_DURABLE,), PUSHED, RESOLVE_STARTED)), (RETURNED, Stack((PUSHED,))),
-        (POPPED, Stack()), (ORPHANED, Stack()),
+        (POPPED, Stack()), (ORPHANED, Stack()), (EFFECT_BEGUN, HAS_BEGUN),
+    ]),
+    (pending.PENDING, HAS_BEGUN, [
+        (PUSHED_DURABLE, Resolving((PUSHED_DURABLE,), PUSHED, RESOLVE_STARTED, has_begun=True)),
+        (POPPED, Stack()), (ORPHANED, Stack()), (EFFECT_BEGUN, HAS_BEGUN),
     ]),
     (pending.PENDING, Stack((PUSHED, PUSHED_DURABLE)), []),
     (pending.PLACE, place.Unplaced(), [(PLACED, place.Placed(PLACED.stack_id))]),

@@ -1,7 +1,7 @@
 """What may be done with a stack of pending actions, given what has happened, when a command comes, then this."""
 
 import pytest
-from samples import ACTION_ID, OPERATION_ID, PUSHED, PUSHED_DURABLE, RESOLVE_STARTED, RETURNED
+from samples import ACTION_ID, EFFECT_BEGUN, OPERATION_ID, PUSHED, PUSHED_DURABLE, RESOLVE_STARTED, RETURNED
 
 from codespace_es.aggregates.pending import PENDING, PLACE
 from codespace_es.aggregates.pending.events import (
@@ -12,6 +12,7 @@ from codespace_es.aggregates.pending.events import (
 from codespace_es.aggregates.pending.place import PlaceAction
 from codespace_es.aggregates.pending.rules import (
     NOTHING_PENDING,
+    BeginEffect,
     OrphanActions,
     PopAction,
     PushAction,
@@ -80,6 +81,21 @@ def test_an_apply_that_raises_puts_its_action_back_above_what_it_has_pushed():
     back = PENDING.decide(state, ReturnAction(RETURNED.fault))
     assert back == [PendingActionReturned(action_id=ACTION_ID, fault=RETURNED.fault)]
     assert PENDING.evolve(state, back[0]) == Stack((PUSHED_DURABLE, PUSHED))
+
+
+def test_what_has_begun_never_returns():
+    state = after(PUSHED, RESOLVE_STARTED)
+    assert PENDING.decide(state, BeginEffect(ACTION_ID)) == [EFFECT_BEGUN]
+    begun = PENDING.evolve(state, EFFECT_BEGUN)
+    assert PENDING.decide(begun, BeginEffect(ACTION_ID)) == []
+    with pytest.raises(AssertionError):
+        PENDING.decide(begun, ReturnAction(RETURNED.fault))
+    assert PENDING.decide(begun, PopAction("failed", fault=RETURNED.fault)) == [popped("failed", fault=RETURNED.fault)]
+
+
+def test_a_callback_whose_resolve_is_over_may_begin_nothing():
+    for state in (after(PUSHED), after(), after(PUSHED_DURABLE, START_DURABLE)):
+        assert refused(state, BeginEffect(ACTION_ID)).code is ErrorCode.PENDING_ACTION_MISMATCH
 
 
 def test_a_discard_that_runs_nothing_begins_and_ends_at_once_with_its_reason():

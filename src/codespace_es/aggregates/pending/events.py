@@ -56,6 +56,17 @@ class PendingResolveStarted(Event):
     effect_id: OperationId | None = Field(default=None, description="The id that its operation has, if it writes.")
 
 
+class PendingEffectBegun(Event):
+    """Its callback is about to do what can't be taken back, such as running a command: it never returns to the stack.
+
+    Recorded before that is done, so that no crash makes anybody do it twice.
+    """
+
+    TOPIC = "pending.effect_begun.v1"
+
+    action_id: ActionId = Field(description="The action.")
+
+
 class PendingActionReturned(Event):
     """It couldn't be applied and nothing of it is done: it is on top again, under the same id."""
 

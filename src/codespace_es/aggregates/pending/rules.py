@@ -12,6 +12,7 @@ from codespace_es.aggregates.pending.events import (
     PendingActionPopped,
     PendingActionPushed,
     PendingActionReturned,
+    PendingEffectBegun,
     PendingResolveStarted,
 )
 from codespace_es.aggregates.pending.state import PendingState, Resolving, Stack, evolve, find
@@ -39,6 +40,13 @@ class StartResolve:
     """Take the newest off, which has to be the one that is named."""
 
     started: PendingResolveStarted
+
+
+@dataclass(frozen=True, slots=True)
+class BeginEffect:
+    """Its callback is about to do what can't be taken back."""
+
+    action_id: ActionId
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +81,13 @@ class OrphanActions:
     action_ids: tuple[ActionId, ...]
 
 
-PendingCommand = PushAction | StartResolve | ReturnAction | PopAction | ResolveAtOnce | OrphanActions
+PendingCommand = PushAction | StartResolve | BeginEffect | ReturnAction | PopAction | ResolveAtOnce | OrphanActions
 
 # Decide
 
 
 def decide(state: PendingState, command: PendingCommand) -> list[Event]:
-    """Return the events that `command` leads to; none to orphan what is over or durable.
+    """Return the events that `command` leads to; none to orphan what is over or durable, or to begin twice.
 
     Raises:
         CodespaceError: NO_PENDING_ACTION, PENDING_ACTION_MISMATCH, WORKSPACE_BUSY while another resolve runs,
@@ -93,8 +101,11 @@ def decide(state: PendingState, command: PendingCommand) -> list[Event]:
         case StartResolve(started):
             require_top(state, started.action_id)
             return [started]
+        case BeginEffect(action_id):
+            return _begin(state, action_id)
         case ReturnAction(fault):
             assert isinstance(state, Resolving), "only what was taken off returns"
+            assert not state.has_begun, "what has begun never returns"
             return [PendingActionReturned(action_id=state.action.action_id, fault=fault)]
         case PopAction():
             assert isinstance(state, Resolving), "only what was taken off is popped"
@@ -129,6 +140,15 @@ def require_top(state: PendingState, action_id: str | None) -> PendingActionPush
             detail={"pending": waiting},
         )
     return state.actions[-1]
+
+
+def _begin(state: PendingState, action_id: ActionId) -> list[Event]:
+    """Return the event of a callback's first effect. Raises PENDING_ACTION_MISMATCH if its resolve is over."""
+    if not isinstance(state, Resolving) or state.action.action_id != action_id:
+        raise CodespaceError(
+            ErrorCode.PENDING_ACTION_MISMATCH, f"{action_id} isn't being resolved, so its callback may do nothing more."
+        )
+    return [] if state.has_begun else [PendingEffectBegun(action_id=action_id)]
 
 
 def _require_room(state: PendingState) -> None:

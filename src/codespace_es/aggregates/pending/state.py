@@ -4,12 +4,13 @@ What is being resolved is off the stack, so an action that is pushed meanwhile i
 the action goes back above it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codespace_es.aggregates.pending.events import (
     PendingActionPopped,
     PendingActionPushed,
     PendingActionReturned,
+    PendingEffectBegun,
     PendingResolveStarted,
 )
 from codespace_es.vocabulary.decider import refuse_event
@@ -37,6 +38,8 @@ class Resolving:
     """The others, oldest first."""
     action: PendingActionPushed
     started: PendingResolveStarted
+    has_begun: bool = False
+    """Its callback has done, or may have done, what can't be taken back."""
 
     @property
     def unresolved(self) -> tuple[PendingActionPushed, ...]:
@@ -54,7 +57,11 @@ def evolve(state: PendingState, event: Event) -> PendingState:
             return _with_actions(state, (*state.actions, event))
         case PendingResolveStarted() if isinstance(state, Stack) and _is_top(state, event.action_id):
             return Resolving(state.actions[:-1], state.actions[-1], event)
+        case PendingEffectBegun() if isinstance(state, Resolving) and state.action.action_id == event.action_id:
+            return replace(state, has_begun=True)
         case PendingActionReturned() if isinstance(state, Resolving) and state.action.action_id == event.action_id:
+            if state.has_begun:
+                raise refuse_event(state, event)
             return Stack(state.unresolved)
         case PendingActionPopped() if isinstance(state, Resolving) and state.action.action_id == event.action_id:
             _require_count(state, event, state.actions)
@@ -79,7 +86,7 @@ def _is_top(state: Stack, action_id: ActionId) -> bool:
 
 def _with_actions(state: PendingState, actions: tuple[PendingActionPushed, ...]) -> PendingState:
     if isinstance(state, Resolving):
-        return Resolving(actions, state.action, state.started)
+        return replace(state, actions=actions)
     return Stack(actions)
 
 

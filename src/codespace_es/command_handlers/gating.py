@@ -1,0 +1,50 @@
+"""The gate: where the operator wants previews resolved first, nothing else changes the workspace meanwhile.
+
+It looks at the call's own stack, so one session never stops another; `resolve(discard)` always frees it. Reads, and
+what has to do with commands that run already, pass. Source: decision 29; the pending-actions paper, *bias*, 4.
+"""
+
+from codespace_es.command_handlers.choosing import Named, waiting_stacks
+from codespace_es.command_handlers.orphaning import settled_stack
+from codespace_es.command_handlers.stacks import Session
+from codespace_es.ports.world import World
+from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
+from codespace_es.vocabulary.event import Caller
+from codespace_es.vocabulary.workspace import Workspace
+
+
+async def require_resolved(world: World, workspace: Workspace, work_id: str | None, caller: Caller) -> None:
+    """Pass if nothing is pending in the call's session, or the workspace's operator doesn't mind.
+
+    Raises:
+        CodespaceError: PENDING_ACTION_UNRESOLVED, with the head and the call to make in its detail.
+    """
+    if workspace.pending_bias != "require":
+        return
+    session = await _gated_session(world, Named(workspace, work_id))
+    if session is None:
+        return
+    unresolved = (await settled_stack(world, session, caller)).state.unresolved
+    if not unresolved:
+        return
+    head = unresolved[-1]
+    raise CodespaceError(
+        ErrorCode.PENDING_ACTION_UNRESOLVED,
+        f'{head.action_id} ({head.label}) is pending, and nothing else may change workspace '
+        f'{workspace.workspace_id!r} before it is resolved: call resolve with action "apply" or "discard" and this id.',
+        detail={
+            "head": {"id": head.action_id, "label": head.label, "source_tool_name": head.source_tool_name},
+            "call": {"tool": "resolve", "arguments": {"action": "apply or discard", "id": head.action_id}},
+        },
+    )
+
+
+async def _gated_session(world: World, given: Named) -> Session | None:
+    """Return the session that a call is in: the one it names, or, with one client, that of this server's own push."""
+    assert given.workspace is not None, "what changes a workspace names it"
+    stacks = await waiting_stacks(world, given.workspace)
+    exact = next((each.session for each in stacks if each.session.work_id == given.work_id), None)
+    if exact is not None or given.work_id is not None or world.is_shared or not stacks:
+        return exact
+    own = max(stacks, key=lambda each: each.own_position(world))
+    return own.session if own.own_position(world) else None
