@@ -52,10 +52,11 @@ def test_tools_that_change_something_say_so() -> None:
     drivers = {"write_stdin", "process_resize", "terminate_process"}
     holders = {"approval_create", "approval_resolve", "operation_resume"}
     steerers = {"work_open", "steer_claim_next", "steer_complete", "work_finish"}
-    assert writers == {"apply_patch", "operation_revert", "exec_command", "ast_edit"} | drivers | holders | steerers
+    changers = {"apply_patch", "operation_revert", "exec_command", "ast_edit", "resolve"}
+    assert writers == changers | drivers | holders | steerers
     harmless = {"process_resize", "approval_create", "approval_resolve", "ast_edit"} | steerers
     assert {name for name in writers if not hints[name]["destructiveHint"]} == harmless
-    open_world = {"exec_command", "write_stdin", "operation_resume"}
+    open_world = {"exec_command", "write_stdin", "operation_resume", "resolve"}
     assert {name for name in hints if hints[name]["openWorldHint"]} == open_world
 
 

@@ -23,7 +23,8 @@ from pydantic import ValidationError
 from codespace_es.codespace import Codespace
 from codespace_es.command_handlers.consulting import ConsultHuman, Question
 from codespace_es.command_handlers.deciding import ResolveHold
-from codespace_es.command_handlers.resuming import RESUMABLE, ResumeOperation, ResumeResult
+from codespace_es.command_handlers.resumable import RESUMABLE
+from codespace_es.command_handlers.resuming import ResumeOperation, ResumeResult
 from codespace_es.vocabulary.answer import Answer
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller

@@ -190,7 +190,7 @@ def evolve(state: ApprovalState, event: Event) -> ApprovalState:
             return Pending(event)
         case ApprovalGranted() if isinstance(state, Pending):
             return Granted(state.created)
-        case ApprovalDenied(reason=reason) if isinstance(state, Pending | Granted | Parked):
+        case ApprovalDenied(reason=reason) if isinstance(state, Pending | Granted | Parked) and _may_end_denied(state):
             return Denied(state.created, reason)
         case ApprovalExpired() if isinstance(state, Pending | Granted):
             return Expired(state.created)
@@ -297,7 +297,9 @@ def decide(state: ApprovalState, command: ApprovalCommand) -> list[Event]:
             _require(isinstance(state, Pending) and not is_due(state, now), state, now)
             return [ApprovalDenied(reason=reason)]
         case WithdrawApproval(reason):
-            return [ApprovalDenied(reason=reason)] if isinstance(state, Pending | Granted | Parked) else []
+            if isinstance(state, Pending | Granted | Parked) and _may_end_denied(state):
+                return [ApprovalDenied(reason=reason)]
+            return []
         case ExpireApproval(now):
             return [ApprovalExpired()] if is_due(state, now) else []
         case QueueApproval(now):
@@ -313,6 +315,11 @@ def decide(state: ApprovalState, command: ApprovalCommand) -> list[Event]:
             return [consumed]
         case _:
             assert_never(command)
+
+
+def _may_end_denied(state: Pending | Granted | Parked) -> bool:
+    """Return whether the hold may be denied now: once granted, only by the discard of its pending action."""
+    return isinstance(state, Pending) or state.created.action_id is not None
 
 
 def is_due(state: ApprovalState, now: datetime) -> bool:

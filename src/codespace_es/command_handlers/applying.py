@@ -6,18 +6,14 @@ undone by operation_revert. Source: decisions 15, 31; event catalogue, sections 
 
 from collections.abc import Callable
 
-from anyio import from_thread
-
-from codespace_es import policy
 from codespace_es.aggregates.operation import OperationSource
-from codespace_es.aggregates.pending.events import EDITS_HANDLER, PendingActionPushed
+from codespace_es.aggregates.pending.events import EDITS_HANDLER
 from codespace_es.command_handlers.calling_back import answer_from_log, begin_effect, call_back, end_resolve, said_by
 from codespace_es.command_handlers.concluding import Applied, NotApplied, ResolvedAction, Said, apply_failed
 from codespace_es.command_handlers.consuming import BLOCKED_CODES
-from codespace_es.command_handlers.editing import plan_edits
+from codespace_es.command_handlers.editing import plan_staged
 from codespace_es.command_handlers.patching import plan_texts
 from codespace_es.command_handlers.resolve_request import Resolve
-from codespace_es.command_handlers.stacks import Session
 from codespace_es.command_handlers.staging import extra_body
 from codespace_es.command_handlers.writing import PatchRequest, PreparedPatch, write_patch
 from codespace_es.ports.fault_points import FaultPoint
@@ -25,7 +21,6 @@ from codespace_es.ports.tool_host import ActionCall, CallbackLostError, Callback
 from codespace_es.ports.world import World
 from codespace_es.projections.resolve_result import ResolveResult
 from codespace_es.vocabulary.errors import CodespaceError
-from codespace_es.vocabulary.event import Digest
 from codespace_es.vocabulary.fingerprint import canonical_json, fingerprint
 
 _BUILT_IN: dict[str, OperationSource] = {"ast_edit": "ast_edit"}
@@ -43,18 +38,6 @@ async def apply(world: World, resolve: Resolve) -> ResolveResult:
         session, action = resolve.session, resolve.action
         return await _write(world, resolve, lambda: plan_staged(world, session, action), {}, is_begun=False)
     return await call_back(world, resolve, lambda call: _apply_by_callback(world, resolve, call))
-
-
-def plan_staged(world: World, session: Session, action: PendingActionPushed) -> PreparedPatch:
-    """Return what the staged edits do to the files as they are. For a worker thread. Raises as `plan_edits`."""
-
-    def image(digest: Digest) -> bytes | None:
-        return from_thread.run(world.log.read_body, session.stream_id, digest)
-
-    return plan_edits(
-        world.files.open(session.workspace.root), action.edits, image,
-        protected=policy.protects(session.workspace), new_file_mode=world.new_file_mode,
-    )
 
 
 async def _write(

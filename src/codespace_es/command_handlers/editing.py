@@ -8,9 +8,14 @@ Source: the pending-actions paper, *ast_edit*: the preview is the proposal.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from codespace_es.aggregates.pending.events import StagedEditRow
+from anyio import from_thread
+
+from codespace_es import policy
+from codespace_es.aggregates.pending.events import PendingActionPushed, StagedEditRow
+from codespace_es.command_handlers.stacks import Session
 from codespace_es.command_handlers.writing import PreparedPatch
 from codespace_es.ports.files import WorkspaceFiles
+from codespace_es.ports.world import World
 from codespace_es.v4a.net_change import net_change
 from codespace_es.v4a.overlay import Overlay, VirtualFile
 from codespace_es.vocabulary import limits
@@ -24,6 +29,18 @@ _NO_FILE_ANY_MORE = (
 """What the preview saw as a file, or as nothing, is something else now."""
 
 _CHANGED_NAMED_MAX = 100
+
+
+def plan_staged(world: World, session: Session, action: PendingActionPushed) -> PreparedPatch:
+    """Return what the staged edits do to the files as they are. For a worker thread. Raises as `plan_edits`."""
+
+    def image(digest: Digest) -> bytes | None:
+        return from_thread.run(world.log.read_body, session.stream_id, digest)
+
+    return plan_edits(
+        world.files.open(session.workspace.root), action.edits, image,
+        protected=policy.protects(session.workspace), new_file_mode=world.new_file_mode,
+    )
 
 
 def plan_edits(

@@ -96,7 +96,7 @@ def _as_resumed(error: CodespaceError, command: ResolveAction) -> CodespaceError
     if error.code is not ErrorCode.NO_PENDING_ACTION:
         return error
     return CodespaceError(
-        ErrorCode.PENDING_ACTION_MISMATCH, f"{command.id} isn't pending any more.", detail={"pending": ()}
+        ErrorCode.PENDING_ACTION_MISMATCH, f"{command.id} isn't pending any more.", detail={"pending": []}
     )
 
 

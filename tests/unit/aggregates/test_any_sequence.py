@@ -113,6 +113,8 @@ COMMANDS: dict[str, tuple[Decider, list[Any]]] = {
     ]),
     "approval": (approval.APPROVAL, [
         approval.CreateApproval(HELD_SHORTLY),
+        approval.CreateApproval(HELD_SHORTLY.model_copy(update={"tool": "resolve", "action_id": ACTION_ID})),
+        approval.WithdrawApproval("Discarded."),
         *[kind(None, now) for kind in (approval.GrantApproval, approval.DenyApproval) for now in MOMENTS],
         *[kind(now) for kind in (approval.ExpireApproval, approval.QueueApproval) for now in MOMENTS],
         approval.ParkApproval(PARKED.fault), approval.BeginEffect(OPERATION_ID), approval.ConsumeApproval(CONSUMED),

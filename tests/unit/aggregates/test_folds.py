@@ -67,6 +67,8 @@ KEY_HELD = claim.Taken("operation_key", OPERATION_ID, DIGEST)
 HELD = claim.Taken("hold", HOLD_ID, DIGEST)
 IS_PARKED = approval.Parked(HELD_CREATED, PARKED.fault)
 IS_CONSUMED = approval.Consumed(HELD_CREATED, CONSUMED)
+HELD_RESOLVE = HELD_CREATED.model_copy(update={"tool": "resolve", "action_id": PUSHED.action_id})
+RESOLVE_PARKED = approval.Parked(HELD_RESOLVE, PARKED.fault)
 IS_MINTED = operation.Minted(MINTED)
 FINISHED = operation.Finished(MINTED, APPLIED)
 LIVES = process.Running(SPAWNED)
@@ -102,6 +104,13 @@ FOLDS: list[tuple[Decider, object, list[tuple[Event, object]]]] = [
         (PARKED, IS_PARKED), (RESUMING, approval.Resuming(HELD_CREATED, OPERATION_ID)), (CONSUMED, IS_CONSUMED),
     ]),
     (approval.APPROVAL, IS_PARKED, [(QUEUED, approval.Queued(HELD_CREATED))]),
+    (approval.APPROVAL, approval.Granted(HELD_RESOLVE), [
+        (QUEUED, approval.Queued(HELD_RESOLVE)), (EXPIRED, approval.Expired(HELD_RESOLVE)),
+        (DENIED, approval.Denied(HELD_RESOLVE, "No.")),
+    ]),
+    (approval.APPROVAL, RESOLVE_PARKED, [
+        (QUEUED, approval.Queued(HELD_RESOLVE)), (DENIED, approval.Denied(HELD_RESOLVE, "No.")),
+    ]),
     (approval.APPROVAL, approval.Resuming(HELD_CREATED, OPERATION_ID), [(CONSUMED, IS_CONSUMED)]),
     (approval.APPROVAL, IS_CONSUMED, []),
     (approval.APPROVAL, approval.Denied(HELD_CREATED, "No."), []),

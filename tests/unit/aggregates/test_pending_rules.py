@@ -53,7 +53,7 @@ def test_the_newest_is_resolved_first():
     assert PENDING.decide(state, StartResolve(START_DURABLE)) == [START_DURABLE]
     error = refused(state, StartResolve(RESOLVE_STARTED))
     assert error.code is ErrorCode.PENDING_ACTION_MISMATCH
-    assert error.detail["pending"] == (PUSHED_DURABLE.action_id, ACTION_ID)
+    assert error.detail["pending"] == [PUSHED_DURABLE.action_id, ACTION_ID]
 
 
 def test_nothing_pending_comes_before_any_mismatch_and_in_these_words():

@@ -17,12 +17,13 @@ TOOL = Tool(
     name="resolve",
     title="Resolve preview",
     description=(
-        "Apply or discard the newest pending action: a preview that another tool has staged and that has changed "
-        "nothing yet. Newest first. Name its id, so that no other than the one you saw is resolved."
+        "Apply or discard the newest pending action: what another tool has previewed and not done yet. Name its id, "
+        "so that no other than the one you saw is resolved."
     ),
     command=ResolveAction,
     answer=ResolveResult,
     call=call,
     is_read_only=False,
     is_destructive=True,
+    is_open_world=True,
 )

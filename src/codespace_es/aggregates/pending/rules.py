@@ -127,7 +127,7 @@ def require_top(state: PendingState, action_id: str | None) -> PendingActionPush
     """
     if not state.unresolved:
         raise CodespaceError(ErrorCode.NO_PENDING_ACTION, NOTHING_PENDING)
-    waiting = tuple(each.action_id for each in reversed(state.unresolved))
+    waiting = [each.action_id for each in reversed(state.unresolved)]
     if isinstance(state, Resolving):
         raise CodespaceError(
             ErrorCode.WORKSPACE_BUSY, f"{waiting[0]} is being resolved by another call.",
