@@ -20,7 +20,6 @@ ENTRY_POINTS = {
     "adapters.cli.main": "the command",
     "adapters.log.recorder": "the `eventsourcing` library reads our log by it",
     "adapters.testing": "users model-test their policies by it (docs/model-testing.md)",
-    "codespace_es.command_handlers.staging": "tools that preview push their actions by it",
     "adapters.spawner.main": "run as a program of its own",
     "adapters.tool_host.child.main": "run as a program of its own",
     "adapters.structural.worker": "run as a program of its own",

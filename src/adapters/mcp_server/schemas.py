@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-_SELF_EXPLAINING = ("workspace_id", "work_id", "regex", "case_sensitive")
+_SELF_EXPLAINING = ("workspace_id", "work_id", "process_id", "approval_id", "regex", "case_sensitive")
 """Arguments whose names say it all."""
 
 _NOT_TOLD = ("warnings", "coordination", "pending_actions")
@@ -47,7 +47,7 @@ def _single(schema: Mapping[str, Any]) -> dict[str, Any]:
     single = {**(alternatives[0] if alternatives else {}), **schema}
     single.pop("anyOf", None)
     if "$ref" in single:
-        return {"type": "object"}
+        return {"type": single.get("type", "object")}
     return single
 
 

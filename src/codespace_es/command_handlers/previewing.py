@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from codespace_es.aggregates.pending.events import EDITS_HANDLER
 from codespace_es.aggregates.pending.state import Resolving, find
-from codespace_es.command_handlers.editing import plan_staged
 from codespace_es.command_handlers.choosing import placed, waiting_stacks
+from codespace_es.command_handlers.editing import plan_staged
 from codespace_es.command_handlers.orphaning import settled_stack
 from codespace_es.command_handlers.outcomes import read_json
 from codespace_es.command_handlers.stacks import ReadStack, Session, read_stack

@@ -27,12 +27,12 @@ from codespace_es.vocabulary.identifiers import ApprovalId, OperationId
 class ResolveAction(Command):
     """Ask for the newest pending action to be applied or discarded."""
 
-    action: Literal["apply", "discard"] = Field(description="What to do with it.")
-    reason: str = Field(default="", description="Why; recorded, changes nothing.")
-    id: str | None = Field(default=None, description="The action that you looked at: it has to be on top.")
+    action: Literal["apply", "discard"] = Field(description="What becomes of it.")
+    reason: str = Field(default="", description="Recorded; changes nothing.")
+    id: str | None = Field(default=None, description="The one you saw; it has to be on top.")
     workspace_id: str | None = Field(default=None, description="Whose stack, if several have something pending.")
     work_id: str | None = Field(default=None, description="The work whose stack it is.")
-    extra: dict[str, Any] | None = Field(default=None, description="Handed to the tool as it is.")
+    extra: dict[str, Any] | None = Field(default=None, description="For its tool.")
 
 
 @dataclass(frozen=True, slots=True)

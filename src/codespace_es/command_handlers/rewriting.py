@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 
 from codespace_es import policy
 from codespace_es.admission import admit, require_usable_work
+from codespace_es.command_handlers.gating import require_resolved
 from codespace_es.command_handlers.matching import (
     SkippedPath,
     checked_scope,
@@ -95,11 +96,14 @@ class EditPreview(Answer):
 
 
 async def preview_edit(world: World, command: EditCode, caller: Caller) -> EditPreview:
-    """Return the preview, staged. Raises UNAUTHORIZED, PATH_PROTECTED, and the codes of the port and of staging."""
+    """Return the preview, staged. Raises UNAUTHORIZED, PATH_PROTECTED, PENDING_ACTION_UNRESOLVED,
+    and the codes of the port and of staging.
+    """
     workspace = admit(world.workspaces, command.workspace_id, "write")
     require_usable_work(command.work_id)
     scope = checked_scope(command.paths, command.lang, command.selector)
     rewritings = _checked(command.ops)
+    await require_resolved(world, workspace, command.work_id, caller)
     found = await world.structural.rewrite(
         world.files.open(workspace.root), scope, rewritings, limit=command.limit
     )

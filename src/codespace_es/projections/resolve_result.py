@@ -32,7 +32,10 @@ class ResolveResult(Answer):
     extra: dict[str, Any] | None = Field(default=None, description="As it was given.")
     error: ResultError | None = Field(default=None, description="What reject raised; it is discarded all the same.")
     remaining: int = Field(description="Actions that still wait here.")
-    next: PendingHead | None = Field(default=None, description="The one that is resolved next, null if none is.")
+    next: PendingHead | None = Field(
+        default=None, description="The one that is resolved next, null if none is.",
+        json_schema_extra={"type": ["object", "null"]},
+    )
     replayed: bool = Field(default=False, description="True: it was resolved before; nothing was run.")
 
     def to_wire(self) -> dict[str, Any]:

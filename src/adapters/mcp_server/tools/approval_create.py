@@ -16,7 +16,7 @@ TOOL = Tool(
     name="approval_create",
     title="Hold a request",
     description=(
-        "Hold a request of apply_patch, exec_command or operation_revert instead of running it; answers "
+        "Hold a request of apply_patch, exec_command, operation_revert or resolve instead of running it; answers "
         "approval_id. The same request meets the same active hold. It raises no permission."
     ),
     command=CreateHold,
