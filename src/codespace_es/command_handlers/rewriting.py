@@ -96,8 +96,10 @@ class EditPreview(Answer):
 
 
 async def preview_edit(world: World, command: EditCode, caller: Caller) -> EditPreview:
-    """Return the preview, staged. Raises UNAUTHORIZED, PATH_PROTECTED, PENDING_ACTION_UNRESOLVED,
-    and the codes of the port and of staging.
+    """Return the preview, staged.
+
+    Raises:
+        CodespaceError: UNAUTHORIZED, PATH_PROTECTED, PENDING_ACTION_UNRESOLVED, the codes of the port and of staging.
     """
     workspace = admit(world.workspaces, command.workspace_id, "write")
     require_usable_work(command.work_id)
