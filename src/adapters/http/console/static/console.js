@@ -163,6 +163,12 @@ async function send(list, moved) {
   const answer = await fetch(form.action, { method: "POST", body: fields, credentials: "same-origin" });
   const items = [...list.children];
   const place = items.indexOf(moved) + 1;
+  for (const [way, edge] of [["up", 0], ["down", items.length - 1]]) {
+    items.forEach((item, at) => {
+      const button = item.querySelector("button[value^='" + way + ":']");
+      if (button) button.disabled = at === edge;
+    });
+  }
   byId("moved").textContent = answer.ok ? "Moved to place " + place + " of " + items.length : "The order wasn't kept";
   if (!answer.ok) location.reload();
 }
