@@ -11,7 +11,7 @@ from mcp import Client
 
 from support.custom_tools import GOOD, with_body, write_tools
 from support.http_client import TOKEN, http_product, serving
-from support.stdio_client import ERAS, SECONDS_MAX, Era, ask, connected, product, read_log, refused
+from support.stdio_client import ERAS, SECONDS_MAX, ask, connected, product, read_log, refused
 
 pytestmark = pytest.mark.anyio
 
@@ -354,52 +354,60 @@ async def test_an_unknown_tool_is_told_with_all_names(client: Client) -> None:
         await client.call_tool("gree", {})
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_over_http_too(tmp_path: Path, era: Era) -> None:
+async def test_over_http_too(tmp_path: Path) -> None:
     write_tools(tmp_path / "data" / "tools", greet=GOOD, broken="def (")
     (tmp_path / "ws").mkdir()
     with anyio.fail_after(2 * SECONDS_MAX):
-        async with (
-            serving(http_product(tmp_path, f"demo={tmp_path / 'ws'}"), tmp_path, token=TOKEN) as server,
-            server.client(era) as client,
-        ):
-            assert (await client.list_tools()).tools[-1].name == "greet"
-            assert await ask(client, "greet", workspace_id="demo", name="you") == {"content": "hello you"}
-            assert (await refused(client, "greet", workspace_id="demo"))["code"] == "INVALID_ARGUMENT"
-            assert len((await ask(client, "workspace_info"))["custom_tools"]["errors"]) == 1
+        async with serving(http_product(tmp_path, f"demo={tmp_path / 'ws'}"), tmp_path, token=TOKEN) as server:
+            for era in ERAS:
+                async with server.client(era) as client:
+                    assert (await client.list_tools()).tools[-1].name == "greet"
+                    assert await ask(client, "greet", workspace_id="demo", name="you") == {"content": "hello you"}
+                    assert (await refused(client, "greet", workspace_id="demo"))["code"] == "INVALID_ARGUMENT"
+                    assert len((await ask(client, "workspace_info"))["custom_tools"]["errors"]) == 1
 
 
-HANGS = {
-    "async": "while True: pass",
-    "thread": "import time\ntime.sleep(1000)",
-    "stubborn": "import anyio\nwhile True:\n    try:\n        await anyio.sleep(100)\n    except BaseException: pass",
-    "leaves": "import os\nos._exit(9)",
+_STUBBORN = """
+import anyio
+while True:
+    try:
+        await anyio.sleep(100)
+    except BaseException:
+        pass
+"""
+_QUICK = '"timeout": 0.2'
+
+BAD_CALLS = {
+    "blocks": with_body("blocks", "while True: pass", more=_QUICK),
+    "thread": with_body("thread", "import time\ntime.sleep(1000)", more=_QUICK).replace("async def ex", "def ex"),
+    "stubborn": with_body("stubborn", _STUBBORN, more=_QUICK),
+    "leaves": with_body("leaves", "import os\nos._exit(9)"),
 }
 
 
-@pytest.mark.parametrize("how", HANGS)
-async def test_a_tool_that_takes_its_process_down_is_skipped_and_the_server_lives(tmp_path: Path, how: str) -> None:
-    text = with_body("bad", HANGS[how], more='"timeout": 0.2')
-    if how == "thread":
-        text = text.replace("async def execute", "def execute")
-    write_tools(tmp_path / "data" / "tools", bad=text, greet=GOOD)
+async def test_tools_that_take_their_process_down_are_skipped_and_the_server_lives(tmp_path: Path) -> None:
+    write_tools(tmp_path / "data" / "tools", **BAD_CALLS, greet=GOOD)
     (tmp_path / "ws").mkdir()
-    code = "TOOL_FAILED" if how == "leaves" else "TIMEOUT"
-    with anyio.fail_after(2 * SECONDS_MAX):
+    codes = dict.fromkeys(BAD_CALLS, "TIMEOUT") | {"leaves": "TOOL_FAILED"}
+    with anyio.fail_after(3 * SECONDS_MAX):
         async with connected(product(tmp_path, f"demo={tmp_path / 'ws'}"), tmp_path) as client:
-            # Nobody knows for certain who it was of the two that shared the process; then each has one of its own.
-            assert (await refused(client, "bad", workspace_id="demo"))["code"] == code
-            assert await ask(client, "greet", workspace_id="demo", name="you") == {"content": "hello you"}
-            assert (await refused(client, "bad", workspace_id="demo"))["code"] == code
-            while "bad" in (told := (await ask(client, "workspace_info"))["custom_tools"])["tools"]:
+            # Nobody knows for certain who it was of those that shared the process; then each has one of its own.
+            assert (await refused(client, "blocks", workspace_id="demo"))["code"] == "TIMEOUT"
+            assert (await ask(client, "workspace_info"))["custom_tools"]["errors"] == []
+            for tool, code in codes.items():
+                assert (await refused(client, tool, workspace_id="demo"))["code"] == code
+                assert await ask(client, "greet", workspace_id="demo", name="you") == {"content": "hello you"}
+            while (told := (await ask(client, "workspace_info"))["custom_tools"])["tools"] != ["greet"]:
                 await anyio.sleep(0.05)
-            assert told["tools"] == ["greet"]
-            assert [fault["source"] for fault in told["errors"]] == ["tools/bad.py"]
+            assert {fault["source"] for fault in told["errors"]} == {f"tools/{tool}.py" for tool in BAD_CALLS}
             assert await ask(client, "greet", workspace_id="demo", name="you") == {"content": "hello you"}
-            gone = await refused(client, "bad", workspace_id="demo")
-            assert gone["code"] == "TOOL_FAILED"
-            assert gone["message"].startswith("bad can't be called: ")
-            assert "bad" not in [tool.name for tool in (await client.list_tools()).tools]
+            for tool in BAD_CALLS:
+                gone = await refused(client, tool, workspace_id="demo")
+                assert gone["code"] == "TOOL_FAILED"
+                assert gone["message"].startswith(f"{tool} can't be called: ")
+            listed = [tool.name for tool in (await client.list_tools()).tools]
+            assert listed[-1] == "greet"
+            assert not set(listed) & set(BAD_CALLS)
 
 
 async def test_approvals_hold_what_a_tool_does(tmp_path: Path) -> None:

@@ -188,11 +188,12 @@ class HostedTools:
             return host.closures[call.action_id].source, host
         source = self._known.owner_of_action(call.handler)
         if source is None:
-            raise CallbackLostError(f"No custom tool registers the action {call.handler!r} here.")
+            reason = self._known.why_no_action(call.handler).rstrip(".")
+            raise CallbackLostError(f"There is no action {call.handler!r}: {reason}.")
         try:
             return source, await self._hosts.of(source)
         except SkippedError as skipped:
-            raise CallbackLostError(f"The custom tool that registers {call.handler!r} is gone: {skipped}") from skipped
+            raise CallbackLostError(f"There is no action {call.handler!r}: {skipped}") from skipped
 
     def _serve(self, subject: CallSubject) -> ToolServices:
         assert self._services_of is not None, "it has begun"

@@ -29,6 +29,7 @@ class KnownTools:
         self._gone: dict[str, str] = {}
         """Tools that were there: name -> why they aren't."""
         self._actions: dict[str, Source] = {}
+        self._gone_actions: dict[str, str] = {}
         self._faults: dict[str, list[str]] = {}
 
     def catalogue(self) -> ToolCatalogue:
@@ -50,6 +51,10 @@ class KnownTools:
     def owner_of_action(self, name: str) -> Source | None:
         """Return whose a registered action is."""
         return self._actions.get(name)
+
+    def why_no_action(self, name: str) -> str:
+        """Return why there is no such action, as a clause."""
+        return self._gone_actions.get(name, "no custom tool registers it here")
 
     def seconds_of(self, source: Source) -> float:
         """Return how long callbacks of a source may take: as long as the slowest of its tools."""
@@ -75,6 +80,7 @@ class KnownTools:
     def lose(self, source: Source, reason: str) -> None:
         """Let go of what a source gave."""
         self._gone.update((name, reason) for name, known in self._tools.items() if known.source == source)
+        self._gone_actions.update((name, reason) for name, owner in self._actions.items() if owner == source)
         self._forget(source)
         self.note(source.name, reason)
 

@@ -25,7 +25,7 @@ async def execute(tool: "LoadedTool", given: Mapping[str, Any], context: Context
 async def call_back(registry: "Registry", message: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return what `apply` or `reject` of a pending action answers; None where there is nothing, or it says nothing.
 
-    A closure is dropped once it has answered; where it raises, it is kept.
+    A closure stays until the server lets go of it: what it staged may still be refused, and it be applied again.
     """
     action_id, name = message["action_id"], message["action"]
     callbacks = registry.closures.get(action_id) if name is None else registry.actions[name]
@@ -37,7 +37,6 @@ async def call_back(registry: "Registry", message: Mapping[str, Any]) -> dict[st
     if callback is not None:
         arguments = _arguments(callback, message["reason"], Context(**message["context"]))
         result = result_of(await call(callback, *arguments), message["decision"])
-    registry.closures.pop(action_id, None)
     return result
 
 
