@@ -19,3 +19,9 @@ def test_the_program_on_a_page_runs_to_its_end(page: str, tmp_path: Path) -> Non
     program.write_text("\n".join(blocks), encoding="utf-8")
     ended = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == 0, ended.stderr
+
+
+def test_each_test_that_the_security_page_names_is_there() -> None:
+    named = set(re.findall(r"`(test_\w+\.py)`", (DOCS / "security.md").read_text(encoding="utf-8")))
+    assert named
+    assert named <= {path.name for path in (DOCS.parent / "tests").rglob("test_*.py")}

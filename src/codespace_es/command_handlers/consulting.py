@@ -61,7 +61,7 @@ def _phrase(report: ApprovalReport) -> str:
     if len(text) > limits.QUESTION_CHARACTERS_MAX or report.diff_truncated:
         shown = text[: limits.QUESTION_CHARACTERS_MAX]
         text = f"{shown}\n(cut here; `codespace-es approvals show {report.approval_id}` shows all)\n\n"
-    return f"{text}Let it run? It is held as {report.approval_id}."
+    return f"{text}\nLet it run? It is held as {report.approval_id}."
 
 
 def _visible(text: str) -> str:
