@@ -64,6 +64,12 @@ async def test_matches_come_by_path_and_place_with_what_they_captured(search, tm
     assert (found.is_truncated, found.coverage.files_searched) == (False, 3)
 
 
+async def test_of_matches_within_each_other_the_outer_comes_first(search, tmp_path):
+    files = tree(tmp_path, a_py="f(f(1), 2)\n")
+    found = await search.find(files, ANYWHERE, "$A", limit=3, offset=1)
+    assert [each.text for each in found.matches] == ["f(f(1), 2)", "f(f(1), 2)", "f"]
+
+
 async def test_every_match_is_on_exactly_one_page_whatever_its_size(search, tmp_path):
     files = tree(tmp_path, **{f"f{number}_py": "f(1)\n" * (number * 7 % 13) for number in range(9)})
     whole = (await search.find(files, ANYWHERE, "f($A)", limit=1000, offset=0)).matches
@@ -257,18 +263,29 @@ def test_a_file_that_takes_too_long_is_skipped_and_the_others_are_read(tmp_path)
 
 
 def test_a_worker_that_hangs_is_given_up(tmp_path):
+    """By a clock that runs only once the worker is stopped, a second at each look."""
     files = tree(tmp_path, a_py="f(1)\n")
-    crew = Crew(size=1, file_seconds_max=0.5, seconds_max=60)
+    now, step = 0, 0
+
+    def clock() -> float:
+        nonlocal now
+        now += step
+        return now
+
+    crew = Crew(size=1, file_seconds_max=5, seconds_max=10_000, clock=clock)
 
     class StoppingFiles(DirectoryFiles):
         def read_image(self, path, *, bytes_max):
+            nonlocal step
             os.kill(crew.pids[0], signal.SIGSTOP)
+            step = 1
             return super().read_image(path, bytes_max=bytes_max)
 
     try:
         found = find_matches(
             crew, StoppingFiles(str(tmp_path)), ANYWHERE, "f($A)", limit=10, offset=0, is_left=lambda: False
         )
+        step = 0
         assert [each.path for each in found.coverage.skipped] == ["a.py"]
         assert len(find_matches(crew, files, ANYWHERE, "f($A)", limit=9, offset=0, is_left=lambda: False).matches) == 1
     finally:

@@ -86,7 +86,7 @@ class Examiner:
         file = ParsedFile(whole.removeprefix(_MARK), language)
         try:
             found = [(index, pattern, match) for index, pattern in patterns for match in file.matches(pattern)]
-            found.sort(key=lambda each: (each[2].start, each[2].end, each[0]))
+            found.sort(key=lambda each: (each[2].start, -each[2].end, each[0]))
             if self._templates is None:
                 told = self._told(file, found[skip:])
                 return {"kind": "matched", "count": len(found), "skipped": skip, "matches": told}

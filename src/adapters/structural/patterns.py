@@ -49,6 +49,8 @@ def fault_of_replacement(replacement: str) -> str | None:
 
 
 def _fault_of_signs(text: str) -> str | None:
+    if "\0" in text:
+        return "it holds a NUL"
     found = _TWO_SIGNS.search(text)
     if found is not None:
         name = found["name"]

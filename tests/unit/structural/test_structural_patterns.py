@@ -27,7 +27,7 @@ def test_a_language_is_known_by_names_and_endings():
 
 
 @pytest.mark.parametrize(("pattern", "reason"), [
-    ("", "empty"), (" \n", "empty"), ("f($$ARGS)", "$$$ARGS"), ("f(\ud800)", "surrogate"),
+    ("", "empty"), (" \n", "empty"), ("f($$ARGS)", "$$$ARGS"), ("f(\ud800)", "surrogate"), ("f(\0)", "NUL"),
 ])
 def test_a_pattern_that_no_language_can_use_is_refused(pattern, reason):
     assert reason in (fault_of_pattern(pattern) or "")
@@ -42,6 +42,7 @@ def test_a_replacement_names_what_it_means():
     assert fault_of_replacement("f($$$ARGS, $A, $x)") is None
     assert "name it" in (fault_of_replacement("f($$$)") or "")
     assert "$$$A" in (fault_of_replacement("f($$A)") or "")
+    assert "NUL" in (fault_of_replacement("f(\0)") or "")
     assert unbound_names("f($A, $$$B, $_C, $Name)", "g($A, $$$A, $$$B, $_C, $D, $D, $Name)") == ["$_C", "$D", "$N"]
 
 
