@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ["for-loop-authors.md"]
+PAGES = ["for-loop-authors.md", "structural-edits.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)
