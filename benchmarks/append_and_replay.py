@@ -37,12 +37,14 @@ from log_load import (  # noqa: E402
     start,
 )
 
-from adapters.log import bodies, schema  # noqa: E402
-from adapters.log.event_log import SqliteEventLog  # noqa: E402
+from adapters.log import bodies  # noqa: E402
+from adapters.log.event_log import StoredEventLog  # noqa: E402
 from adapters.log.reader import LogReader  # noqa: E402
 from adapters.log.rows import encode_envelope, encode_event  # noqa: E402
-from adapters.log.sqlite import connect_writer  # noqa: E402
-from adapters.log.statements import ALL_ROWS, STREAM  # noqa: E402
+from adapters.log.scanning import scan_events  # noqa: E402
+from adapters.log.sqlite import schema  # noqa: E402
+from adapters.log.sqlite.connecting import connect_writer  # noqa: E402
+from adapters.log.statements import STREAM  # noqa: E402
 from codespace_es.ports.log import Append  # noqa: E402
 from codespace_es.vocabulary.event import RecordedEvent  # noqa: E402
 from codespace_es.vocabulary.identifiers import AppendId  # noqa: E402
@@ -187,7 +189,7 @@ async def many_callers(directory: Path) -> None:
     report("32 callers, ours / library's save", median(ratios), "x", 6, at_least=True)
 
 
-async def fill(log: SqliteEventLog, make: Callable[[], list[Append]], count: int) -> None:
+async def fill(log: StoredEventLog, make: Callable[[], list[Append]], count: int) -> None:
     """Append `count` events, from 64 callers at once."""
     await log.append(start(), CALLER)
     left = count
@@ -228,11 +230,11 @@ async def replay(directory: Path, name: str, make: Callable[[], list[Append]], *
         total = reader.head()[0]
 
         def validate_by_hand() -> None:
-            for _, _, _, topic, state in reader._connection.execute(ALL_ROWS, (0,)):
+            for _, _, _, topic, state in scan_events(reader._connection):
                 validate[topic](state.partition(b"\n")[2])
 
         runs: dict[str, Callable[[], object]] = {
-            "scan": lambda: sum(1 for _ in reader._connection.execute(ALL_ROWS, (0,))),
+            "scan": lambda: sum(1 for _ in scan_events(reader._connection)),
             "scan and validate": validate_by_hand,
             "fold": lambda: fold(reader.read_log()),
             "verify": lambda: len(list(reader.find_breaks())),

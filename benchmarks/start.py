@@ -23,7 +23,7 @@ import anyio
 from log_load import WORKSPACE, BufferedIds, WallClock
 from stdio_calls import Client
 
-from adapters.log.event_log import SqliteEventLog
+from adapters.log.event_log import StoredEventLog
 from adapters.log.reader import LogReader
 from codespace_es.aggregates.instance import InstanceStarted, InstanceStopped
 from codespace_es.aggregates.operation import OperationFinished, OperationMinted
@@ -68,7 +68,7 @@ async def lengthen(path: Path, events: int) -> None:
         software="codespace-es/benchmark", machine_id="benchmark", host="here", boot_id="boot", pid=1, pid_namespace=1,
         started_ticks=1, transport="stdio", configuration="sha256:" + "0" * 64,
     )
-    log = SqliteEventLog(path, catalogue=CATALOGUE, open_rule=open_change, instance_id=instance_id,
+    log = StoredEventLog(path, catalogue=CATALOGUE, open_rule=open_change, instance_id=instance_id,
                          clock=WallClock(), ids=IDS)
     async with log:
         await log.append(Append((NewEvent(StreamId(instance_id), 1, started),)), CALLER)

@@ -1,9 +1,12 @@
 """Fixtures and settings that every test folder shares."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from support.postgres import PostgresMissingError, PostgresServer
 
 settings.register_profile("ci", derandomize=True, print_blob=True, deadline=None,
                           suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
@@ -24,3 +27,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def anyio_backend() -> str:
     """Run async tests on the backend that the product runs on."""
     return "asyncio"
+
+
+_missing_postgres: list[str] = []
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """Start a real PostgreSQL for the session; without one, tests that need it are skipped, and the end says so."""
+    try:
+        server = PostgresServer()
+    except PostgresMissingError as error:
+        _missing_postgres.append(str(error))
+        pytest.skip(f"no PostgreSQL: {error}")
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say it where nobody overlooks it: what runs on PostgreSQL was not tested."""
+    for reason in _missing_postgres[:1]:
+        terminalreporter.write_line(f"NOT TESTED: everything on PostgreSQL, since {reason}", red=True, bold=True)

@@ -25,7 +25,7 @@ from adapters.files.workspace_files import DirectoryFilesByRoot
 from adapters.locks.flock import lock_directory_of_user
 from adapters.locks.instance_lock import FlockInstanceLocks, OwnInstanceLock
 from adapters.locks.lease import FlockWorkspaceLeases
-from adapters.log.event_log import SqliteEventLog
+from adapters.log.event_log import StoredEventLog
 from adapters.machine import allow_many_descriptors, new_file_mode, this_process
 from adapters.patch_writer.writer import ExchangePatchWriter
 from adapters.runner.own_spawner import open_spawner_runner
@@ -136,15 +136,15 @@ async def open_codespace(
         raise StoreUnavailableError(failures[0])
 
 
-def open_event_log(settings: Settings) -> SqliteEventLog:
+def open_event_log(settings: Settings) -> StoredEventLog:
     """Return the log alone, to be entered: for what mends a store. Nobody lives by it, so it can't be appended to."""
     return _log(settings, InstanceId(f"inst-{RandomIds().uuid()}"), no_faults, _CLOCK, lambda _reason: None)
 
 
 def _log(
     settings: Settings, instance_id: InstanceId, faults: FaultHook, clock: Clock, on_failure: Callable[[str], None]
-) -> SqliteEventLog:
-    return SqliteEventLog(
+) -> StoredEventLog:
+    return StoredEventLog(
         settings.log_path,
         catalogue=CATALOGUE,
         open_rule=open_change,

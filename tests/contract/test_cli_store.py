@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from adapters.log.sqlite import driver
+from adapters.log.sqlite.connecting import driver
 from support.cli_project import Project, patch
 
 FORGED = "INSERT INTO open_items VALUES ('op-forged', 'operation', NULL, 'inst-forged', 1)"

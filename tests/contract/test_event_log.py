@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.log.event_log import SqliteEventLog
+from adapters.log.event_log import StoredEventLog
+from adapters.log.places import LogPlace
 from adapters.log.reader import LogReader
 from codespace_es.ports.fault_points import FaultPoint
 from codespace_es.ports.log import (
@@ -51,15 +52,19 @@ pytestmark = pytest.mark.anyio
 OpenLog = Callable[..., Any]
 
 
-@pytest.fixture(params=["file", "memory"])
+@pytest.fixture(params=["file", "memory", "postgres"])
 def open_log(request: pytest.FixtureRequest, tmp_path: Path) -> OpenLog:
     """Return what opens a log of this adapter, with its instance started. A further adapter is a further parameter."""
     numbers = iter(range(1000))
 
     @asynccontextmanager
-    async def open_(*, is_started: bool = True, **options: Any) -> AsyncIterator[SqliteEventLog]:
-        path = None if request.param == "memory" else tmp_path / f"{next(numbers)}" / "log.db"
-        async with make_log(path, **options) as log:
+    async def open_(*, is_started: bool = True, **options: Any) -> AsyncIterator[StoredEventLog]:
+        place: LogPlace | None = None
+        if request.param == "file":
+            place = tmp_path / f"{next(numbers)}" / "log.db"
+        elif request.param == "postgres":
+            place = request.getfixturevalue("postgres").new_log()
+        async with make_log(place, **options) as log:
             if is_started:
                 await log.append(started(), CALLER)
             yield log
@@ -263,7 +268,7 @@ async def test_a_follower_sees_what_is_there_and_what_comes(open_log: OpenLog) -
         assert seen == list(range(2, 103))
 
 
-async def follow_until(log: SqliteEventLog, position: int) -> None:
+async def follow_until(log: StoredEventLog, position: int) -> None:
     """A second follower, from the beginning: it must see the last one too, or the test hangs into its limit."""
     async for event in log.follow():
         if event.position == position:

@@ -16,7 +16,7 @@ from eventsourcing.sqlite import SQLiteApplicationRecorder, SQLiteDatastore
 
 from adapters.log.reader import LogReader
 from adapters.log.rows import Decoder
-from adapters.log.sqlite import driver, guard_version
+from adapters.log.sqlite.connecting import driver, guard_version
 from codespace_es.ports.log import (
     Append,
     InstanceClosedError,

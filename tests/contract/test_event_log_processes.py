@@ -1,4 +1,4 @@
-"""Several server processes on one log file: one order, one chain, nothing missed by who follows."""
+"""Several server processes on one log: one order, one chain, nothing missed by who follows."""
 
 import os
 import subprocess
@@ -8,7 +8,9 @@ from pathlib import Path
 import anyio
 import pytest
 
+from adapters.log.places import LogPlace
 from adapters.log.reader import LogReader
+from adapters.settings.postgres_address import PostgresAddress
 from unit.log.sample_events import CATALOGUE, make_log
 
 pytestmark = pytest.mark.anyio
@@ -17,17 +19,23 @@ WRITERS = 4
 APPENDS = 60
 
 
-def start_writer(path: Path, number: int, count: int) -> subprocess.Popen[str]:
+def written(place: LogPlace) -> str:
+    return place.url if isinstance(place, PostgresAddress) else str(place)
+
+
+def start_writer(place: LogPlace, number: int, count: int) -> subprocess.Popen[str]:
     root = Path(__file__).parents[2]
     return subprocess.Popen(
-        [sys.executable, str(root / "tests/unit/log/writer_process.py"), str(path), str(number), str(count)],
+        [sys.executable, str(root / "tests/unit/log/writer_process.py"), written(place), str(number), str(count)],
         stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": f"{root}/src"})
 
 
+@pytest.mark.parametrize("kind", ["file", "postgres"])
 async def test_processes_that_make_and_write_one_log_share_one_order_and_a_follower_misses_nothing(
-    tmp_path: Path,
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str
 ) -> None:
-    path = tmp_path / "log.db"
+    # A file is made by whoever comes first; tables in PostgreSQL by a step of their own.
+    path: LogPlace = tmp_path / "log.db" if kind == "file" else request.getfixturevalue("postgres").new_log()
     writers = [start_writer(path, number, APPENDS) for number in range(1, WRITERS + 1)]
     followed: list[tuple[int, str, int]] = []
     async with make_log(path) as log:

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
-from adapters.log.sqlite import driver
+from adapters.log.sqlite.connecting import driver
 from codespace_es.vocabulary.limits import WAITERS_MAX
 from support.stdio_client import SECONDS_MAX, RawClient, product, raw_client, read_log
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
-from adapters.log.event_log import SqliteEventLog
+from adapters.log.event_log import StoredEventLog
 from codespace_es.aggregates.claim import CLAIM, TakeClaim
 from codespace_es.aggregates.instance import (
     INSTANCE,
@@ -81,7 +81,7 @@ class SteppingClock:
 class ScriptedServer:
     """One server process as its log shows it. No file is touched: only what would be recorded is."""
 
-    def __init__(self, log: SqliteEventLog, ids: CountingIds, instance_id: InstanceId, root: str) -> None:
+    def __init__(self, log: StoredEventLog, ids: CountingIds, instance_id: InstanceId, root: str) -> None:
         self.log = log
         self.ids = ids
         self.instance_id = instance_id
@@ -211,7 +211,7 @@ async def open_server(path: Path, *, number: int = 1, root: str = "/srv/demo"): 
     """Give a scripted server on the log at `path`; servers with different numbers are different instances."""
     ids = CountingIds(number * 1_000_000)
     instance_id = InstanceId(f"inst-{ids.uuid()}")
-    log = SqliteEventLog(
+    log = StoredEventLog(
         path, catalogue=CATALOGUE, open_rule=open_change, instance_id=instance_id, clock=SteppingClock(), ids=ids
     )
     async with log:

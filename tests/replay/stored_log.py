@@ -23,10 +23,10 @@ import anyio  # noqa: E402
 from pydantic import BaseModel  # noqa: E402
 from scripted_log import write_a_life  # noqa: E402
 
-from adapters.log import schema  # noqa: E402
 from adapters.log.bodies import key_of  # noqa: E402
 from adapters.log.reader import LogReader  # noqa: E402
-from adapters.log.sqlite import driver  # noqa: E402
+from adapters.log.sqlite import schema  # noqa: E402
+from adapters.log.sqlite.connecting import driver  # noqa: E402
 from codespace_es.event_catalogue import CATALOGUE  # noqa: E402
 from codespace_es.vocabulary.event import RecordedEvent  # noqa: E402
 from codespace_es.vocabulary.fingerprint import canonical_json  # noqa: E402

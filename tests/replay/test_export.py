@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tampering import Tamperer
 
-from adapters.log import bodies, schema
+from adapters.log import bodies
 from adapters.log.chain import GENESIS, link
 from adapters.log.reader import LogReader
-from adapters.log.sqlite import driver
+from adapters.log.sqlite import schema
+from adapters.log.sqlite.connecting import driver
 from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.vocabulary.file_change import digest_of
 from replay.export import cloud_events, json_lines

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tampering import Tamperer
 
 from adapters.cli.main import run
-from adapters.log.sqlite import driver
+from adapters.log.sqlite.connecting import driver
 
 COMMANDS = [
     ["verify"], ["log"], ["show", "key-2"], ["replay"], ["replay", "--all"], ["replay", "--step", "--at", "9"],

@@ -20,7 +20,7 @@ from adapters.clock_and_ids import RandomIds, SystemClock
 from adapters.files.workspace_files import DirectoryFilesByRoot
 from adapters.locks.instance_lock import FlockInstanceLocks
 from adapters.locks.lease import FlockWorkspaceLeases
-from adapters.log.event_log import SqliteEventLog
+from adapters.log.event_log import StoredEventLog
 from adapters.patch_writer.writer import ExchangePatchWriter
 from adapters.runner.own_spawner import open_spawner_runner
 from adapters.structural.searching import open_structural_search
@@ -139,7 +139,7 @@ class Server:
         (scratch / "data").mkdir(mode=0o700, exist_ok=True)
         locks = scratch / "locks"
         locks.mkdir(mode=0o700, exist_ok=True)
-        self.log = SqliteEventLog(
+        self.log = StoredEventLog(
             None if is_ephemeral else scratch / "data" / "codespace.db",
             catalogue=CATALOGUE, open_rule=open_change, instance_id=instance_id, clock=clock, ids=ids,
             faults=self._reach,

@@ -18,7 +18,7 @@ from adapters.files.workspace_files import DirectoryFilesByRoot
 from adapters.locks.flock import lock_directory_of_user
 from adapters.locks.instance_lock import FlockInstanceLocks
 from adapters.log.reader import LogReader
-from adapters.log.sqlite import driver, guard_version
+from adapters.log.sqlite.connecting import driver, guard_version
 from adapters.patch_writer.writer import ExchangePatchWriter
 from adapters.settings.directories import holds_only_ours, is_open_to_others
 from adapters.settings.load import Settings

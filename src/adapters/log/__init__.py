@@ -1,1 +1,1 @@
-"""The event log on SQLite: one file, or memory for an ephemeral store. Nothing else in the code knows which."""
+"""The event log: written once over a database (`database`), which is SQLite or PostgreSQL."""

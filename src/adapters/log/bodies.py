@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from adapters.log.sqlite import driver
 from codespace_es.ports.log import NewBody
 from codespace_es.vocabulary.event import Digest
 from codespace_es.vocabulary.identifiers import StreamId
+
+if TYPE_CHECKING:
+    from adapters.log.database import Connection
 
 BodyRow = tuple[str, bytes, str, int, int, bytes]
 """Stream, digest (32 bytes), kind, size in bytes, stored at (milliseconds since 1970), content."""
@@ -14,12 +17,17 @@ BodyRow = tuple[str, bytes, str, int, int, bytes]
 StoredContent = tuple[str, bytes, bytes, str, int, int]
 """Stream, digest (32 bytes), content, kind, size in bytes, stored at (milliseconds since 1970)."""
 
-_INSERT = "INSERT OR IGNORE INTO bodies VALUES (?, ?, ?, ?, ?, ?)"
+_INSERT = """INSERT INTO bodies (stream_id, digest, kind, size_bytes, stored_at_ms, content) VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT DO NOTHING"""
 _DELETE = "DELETE FROM bodies WHERE stream_id = ? AND digest = ?"
-_SIZE = "SELECT size_bytes FROM bodies WHERE stream_id = ? AND digest = ?"
-_CONTENT = "SELECT content FROM bodies WHERE stream_id = ? AND digest = ?"
+SIZE = "SELECT size_bytes FROM bodies WHERE stream_id = ? AND digest = ?"
+CONTENT = "SELECT content FROM bodies WHERE stream_id = ? AND digest = ?"
 _SCAN = "SELECT stream_id, digest, content, kind, size_bytes, stored_at_ms FROM bodies ORDER BY rowid"
 _LIST = "SELECT stream_id, digest, kind, size_bytes, stored_at_ms FROM bodies ORDER BY stored_at_ms, stream_id, digest"
+
+
+_CONTENTS_AT_ONCE = 4
+"""They may be large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,39 +61,34 @@ def row_of(body: NewBody, stored_at_ms: int) -> BodyRow:
     return (body.stream_id, key_of(named.digest), body.kind, named.size_bytes, stored_at_ms, body.content)
 
 
-def insert(connection: driver.Connection, rows: Iterable[BodyRow]) -> None:
+def insert(connection: "Connection", rows: Iterable[BodyRow]) -> None:
     """Store `rows`; one that is there already stays."""
     for row in rows:
         connection.execute(_INSERT, row)
 
 
-def remove(connection: driver.Connection, keys: Iterable[tuple[str, bytes]]) -> None:
+def remove(connection: "Connection", keys: Iterable[tuple[str, bytes]]) -> None:
     """Remove the bodies with these (stream, digest); one that isn't there is no error."""
     for key in keys:
         connection.execute(_DELETE, key)
 
 
-def size_of(connection: driver.Connection, stream_id: StreamId, digest: Digest) -> int | None:
-    """Return the size in bytes of a stored body, None if it isn't stored."""
-    row = connection.execute(_SIZE, (stream_id, key_of(digest))).fetchone()
-    return None if row is None else int(row[0])
-
-
-def content_of(connection: driver.Connection, stream_id: StreamId, digest: Digest) -> bytes | None:
+def content_of(connection: "Connection", stream_id: StreamId, digest: Digest) -> bytes | None:
     """Return the bytes of a stored body, None if it isn't stored."""
-    row = connection.execute(_CONTENT, (stream_id, key_of(digest))).fetchone()
+    row = connection.execute(CONTENT, (stream_id, key_of(digest))).fetchone()
     return None if row is None else bytes(row[0])
 
 
-def scan(connection: driver.Connection) -> Iterator[StoredContent]:
+def scan(connection: "Connection") -> Iterator[StoredContent]:
     """Yield every stored body with its bytes in the table's own order, which is nearly that of the log."""
-    for row in connection.execute(_SCAN):  # noqa: UP028 - `yield from` would close the cursor after its connection
+    rows = connection.scan(_SCAN, rows_at_once=_CONTENTS_AT_ONCE)
+    for row in rows:  # noqa: UP028 - `yield from` would close the cursor after its connection
         yield row
 
 
-def list_all(connection: driver.Connection) -> Iterator[StoredBody]:
+def list_all(connection: "Connection") -> Iterator[StoredBody]:
     """Yield every stored body, oldest first, without its bytes; a row that isn't even of its kinds is left out."""
-    for stream_id, digest, kind, size_bytes, stored_at_ms in connection.execute(_LIST):
+    for stream_id, digest, kind, size_bytes, stored_at_ms in connection.scan(_LIST):
         if not (isinstance(digest, bytes) and isinstance(size_bytes, int) and isinstance(stored_at_ms, int)):
             continue
         if not (isinstance(stream_id, str) and isinstance(kind, str)):

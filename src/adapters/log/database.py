@@ -1,143 +1,130 @@
-"""The connections of one open log: one that writes, one for the event loop's point reads, more for long reads."""
+"""What a database has to give so that the event log can stand on it: the seam between the log and what keeps it.
 
-import os
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+The log is written once, over these; `sqlite` and `postgres` are two of them. Statements are shared: both speak the
+same SQL here, with `?` for a parameter. Every problem leaves a connection as a `StoreUnavailableError`, but for the
+errors of SQLite's own driver, which who holds such a connection translates.
+"""
 
-from adapters.log import schema
-from adapters.log.sqlite import (
-    Guarded,
-    connect_memory,
-    connect_reader,
-    connect_writer,
-    driver,
-    guard_version,
-    make_private_file,
-)
-from adapters.log.turnstile import Turnstile, TurnTimeoutError
-from codespace_es.ports.log import StoreUnavailableError
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
+
+from adapters.log.bodies import BodyRow
+from adapters.log.submission import Submission
+from codespace_es.ports.fault_points import FaultHook
+
+_T = TypeVar("_T")
 
 
-class LogReplacedError(OSError):
-    """The files that are open aren't those that the log's path names any more."""
+class Rows(Protocol):
+    """What a statement has found."""
+
+    def fetchone(self) -> Any:
+        """Return the next row, None behind the last."""
+        ...
+
+    def fetchall(self) -> list[Any]:
+        """Return the rows that are left."""
+        ...
+
+    def __iter__(self) -> Iterator[Any]: ...
 
 
-class Database:
-    """An opened log file, or memory when there is no path; the tables are there."""
+class Connection(Protocol):
+    """One connection, for one thread at a time."""
 
-    def __init__(self, path: Path | None, *, lock_timeout_seconds: float) -> None:
-        """Open the log, and make it if it isn't there.
+    def execute(self, statement: str, parameters: Sequence[Any] = ..., /) -> Rows:
+        """Run one statement."""
+        ...
 
-        Raises:
-            StoreUnavailableError: it can't be opened; LogFormatError if it is something else.
-        """
-        self.path = path
-        self._files: tuple[str, ...] = ()
-        self._identities: list[tuple[int, int]] = []
-        self.turnstile: Turnstile | None = None
-        if path is None:
-            connection = connect_memory()
-            schema.create_if_empty(connection)
-            self.writing = Guarded(connection, threading.Lock())
-            self.reading = self.writing
-            return
-        guard_version()
-        try:
-            self._open(path, lock_timeout_seconds)
-        except (driver.Error, OSError, TurnTimeoutError) as error:
-            self._close_turnstile()
-            msg = f"{path}: the event log can't be opened: {error or 'it is locked'}"
-            raise StoreUnavailableError(msg) from error
-        except BaseException:
-            self._close_turnstile()
-            raise
+    def scan(
+        self, statement: str, parameters: Sequence[Any] = ..., /, *, rows_at_once: int = ...
+    ) -> Iterator[Any]:
+        """Yield the rows of a query that may find many, as of one moment, about so many at a time."""
+        ...
 
-    def _open(self, path: Path, lock_timeout_seconds: float) -> None:
-        make_private_file(path)
-        self.turnstile = Turnstile(path)
-        # Switching to WAL and making the tables need the whole file: one process at a time.
-        self.turnstile.take(time.monotonic() + lock_timeout_seconds)
-        try:
-            if path.stat().st_size:
-                self._check(path)
-            writer = connect_writer(path)
-            try:
-                writer.execute(f"PRAGMA busy_timeout = {int(lock_timeout_seconds * 1000)}")
-                schema.create_if_empty(writer)
-                writer.execute("PRAGMA busy_timeout = 0")
-                reader = connect_reader(path)
-            except BaseException:
-                writer.close()
-                raise
-        finally:
-            self.turnstile.leave()
-        self.writing = Guarded(writer, threading.Lock())
-        self.reading = Guarded(reader, threading.Lock())
-        self._files = (str(path), f"{path}-wal", f"{path}-shm")
-        self._identities = [_identify(file) for file in self._files]
-
-    def require_in_place(self) -> None:
-        """Do nothing if the path still names the files that are open.
-
-        A log that was deleted or replaced under a living server is written on and lost with it; whoever opens the
-        path next knows nothing of what was promised.
-
-        Raises:
-            LogReplacedError: it names others, or none.
-        """
-        for file, identity in zip(self._files, self._identities, strict=True):
-            try:
-                is_same = _identify(file) == identity
-            except FileNotFoundError:
-                is_same = False
-            if not is_same:
-                msg = f"{file} was removed or replaced while it was in use"
-                raise LogReplacedError(msg)
-
-    @staticmethod
-    def _check(path: Path) -> None:
-        """Refuse a foreign file before anything is written to it."""
-        connection = connect_reader(path)
-        try:
-            if connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
-                schema.check(connection)
-        except driver.DatabaseError as error:
-            if isinstance(error, driver.OperationalError):
-                raise
-            schema.check(connection)
-        finally:
-            connection.close()
-
-    @contextmanager
-    def reader(self) -> Iterator[driver.Connection]:
-        """Give a connection for a long read in a thread of its own; in memory the shared one, locked."""
-        if self.path is None:
-            with self.reading.lock:
-                yield self.reading.connection
-            return
-        connection = connect_reader(self.path)
-        try:
-            yield connection
-        finally:
-            connection.close()
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Let every read inside see one moment. Short: what it keeps alive, nobody can tidy up."""
+        ...
 
     def close(self) -> None:
-        """Close every connection; the last one on a file folds its write-ahead log back."""
-        if self.reading is not self.writing:
-            self.reading.connection.close()
-        with self.writing.lock:
-            self.writing.connection.close()
-        self._close_turnstile()
-
-    def _close_turnstile(self) -> None:
-        if self.turnstile is not None:
-            self.turnstile.close()
-            self.turnstile = None
+        """Give it back."""
+        ...
 
 
-def _identify(file: str) -> tuple[int, int]:
-    status = os.stat(file)
-    return status.st_dev, status.st_ino
+class Committer(Protocol):
+    """Makes appends durable. Used by the writer's thread alone, but for `run_alone`."""
+
+    @property
+    def failure(self) -> str | None:
+        """Why this log may never be written again by this process; None while all is well."""
+        ...
+
+    def commit(self, batch: list[Submission]) -> None:
+        """Settle every submission of `batch`, each wholly or not at all. Never raises: what goes wrong is theirs.
+
+        Nobody is answered before the commit, neither yes nor no. Where its fate isn't plain, the log is asked whether
+        the append stands there.
+        """
+        ...
+
+    def store_large_body(self, row: BodyRow) -> None:
+        """Store one body durably, in a transaction of its own.
+
+        Raises:
+            StoreUnavailableError: it wasn't stored.
+        """
+        ...
+
+    def run_alone(self, change: Callable[[Connection], _T]) -> _T:
+        """Make a change to what isn't an event, durably, in a transaction of its own. May be called in any thread.
+
+        Raises:
+            StoreUnavailableError: nothing was changed.
+        """
+        ...
+
+    def tidy(self) -> None:
+        """Do what is better done in a quiet moment."""
+        ...
+
+
+class Database(Protocol):
+    """An opened log, with its tables."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes can write it."""
+        ...
+
+    def committer(self, *, faults: FaultHook, lock_timeout_seconds: float) -> Committer:
+        """Return what writes it. Only one at a time."""
+        ...
+
+    async def rows(self, statement: str, parameters: Sequence[Any] = (), /, *, is_large: bool = False) -> list[Any]:
+        """Return all rows of a short read, on the event loop that uses the log; `is_large`: they hold many bytes.
+
+        Raises:
+            StoreUnavailableError: it can't be read now.
+        """
+        ...
+
+    async def changes(self) -> int:
+        """Return a number that changes when another connection has committed."""
+        ...
+
+    def point_reader(self) -> AbstractContextManager[Connection]:
+        """Give a thread the connection that short reads share, locked."""
+        ...
+
+    def reader(self) -> AbstractContextManager[Connection]:
+        """Give a thread a connection of its own for a long read; in memory the shared one, locked."""
+        ...
+
+    def close(self) -> None:
+        """Close every connection. May block."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close every connection, on the event loop that used it."""
+        ...

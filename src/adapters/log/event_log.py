@@ -1,13 +1,11 @@
-"""The event log of a running server, on one SQLite file that other servers may write too, or in memory.
+"""The event log of a running server, on a database that other servers may write too, or in memory.
 
-An append is encoded here on the event loop, handed to the writer thread, and answered after the commit. Point reads
-run on the loop itself, on a connection of its own: a hop to a thread costs more than the read. Long reads go in
-slices, large bodies in a thread.
+An append is encoded here on the event loop, handed to the writer thread, and answered after the commit. Short reads
+are the database's to run on the loop as it does best; the whole log goes in slices, and its fold in a thread.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -18,11 +16,11 @@ import anyio.to_thread
 from adapters.log import bodies, open_rows, statements
 from adapters.log.bodies import StoredBody
 from adapters.log.chain import GENESIS
-from adapters.log.database import Database
+from adapters.log.database import Connection, Database
 from adapters.log.follow import News, follow
 from adapters.log.open_rows import OpenIndexDifference
+from adapters.log.places import LogPlace, open_database
 from adapters.log.rows import Decoder, encode_envelope, encode_event
-from adapters.log.sqlite import driver
 from adapters.log.submission import NewRow, Submission
 from adapters.log.writer import Writer
 from codespace_es.ports.clock_and_ids import Clock, Ids
@@ -43,18 +41,18 @@ from codespace_es.vocabulary.limits import KIB, LARGE_BODY_BYTES
 LOCK_TIMEOUT_SECONDS = 30.0
 """How long an append waits for other processes before it is refused."""
 
-_INLINE_BODY_BYTES = 256 * KIB
+_SMALL_BODY_BYTES = 256 * KIB
 _SLICE_ROWS = 256
 
 _T = TypeVar("_T")
 
 
-class SqliteEventLog(EventLog):
-    """The `EventLog` port on SQLite. Opened by `async with`, or by `open` and `aclose`, on the loop that uses it."""
+class StoredEventLog(EventLog):
+    """The `EventLog` port. Opened by `async with`, or by `open` and `aclose`, on the loop that uses it."""
 
     def __init__(
         self,
-        path: Path | None,
+        place: LogPlace | None,
         *,
         catalogue: Catalogue,
         open_rule: OpenIndexRule,
@@ -68,7 +66,8 @@ class SqliteEventLog(EventLog):
         """Prepare; nothing is opened yet.
 
         Args:
-            path: The log file, made if it isn't there; None for a store in memory that ends with this object.
+            place: A file, made if it isn't there, or a PostgreSQL that holds a log; None: in memory, gone with this
+                object.
             catalogue: Topic -> class.
             open_rule: What each event does to the open index.
             instance_id: Who appends here. Its stream must be open, except for the append that opens it.
@@ -79,7 +78,7 @@ class SqliteEventLog(EventLog):
                 (an I/O error); the server must end then.
             lock_timeout_seconds: How long an append waits for other processes.
         """
-        self._path = path
+        self._place = place
         self._decoder = Decoder(catalogue)
         self._open_rule = open_rule
         self._instance_id = instance_id
@@ -95,27 +94,27 @@ class SqliteEventLog(EventLog):
         self._post: Callable[..., object] | None = None
 
     async def open(self) -> None:
-        """Open the file, and make it if it isn't there.
+        """Open the log; a file is made if it isn't there.
 
         Raises:
             StoreUnavailableError: it can't be opened; LogFormatError if it is no log, or one of a newer format.
         """
         self._post = _poster()
-        # Opening may wait for another process that makes the file now.
+        # Opening may wait: for another process that makes the file now, for a server that is just starting.
         self._database = await anyio.to_thread.run_sync(
-            lambda: Database(self._path, lock_timeout_seconds=self._lock_timeout_seconds))
+            lambda: open_database(self._place, lock_timeout_seconds=self._lock_timeout_seconds))
         self._writer = Writer(
             self._database, faults=self._faults, announce=self._announce, on_failure=self._announce_failure,
             lock_timeout_seconds=self._lock_timeout_seconds)
 
     async def aclose(self) -> None:
-        """Finish what was begun and close the file. A second call does nothing."""
+        """Finish what was begun and close the log. A second call does nothing."""
         writer, self._writer = self._writer, None
         database, self._database = self._database, None
         if writer is not None and database is not None:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(writer.close)
-                await anyio.to_thread.run_sync(database.close)
+                await database.aclose()
                 # What the thread has announced is delivered before anybody finds the log closed.
                 await anyio.lowlevel.checkpoint()
 
@@ -195,12 +194,13 @@ class SqliteEventLog(EventLog):
 
     async def read_stream(self, stream_id: StreamId) -> Sequence[RecordedEvent]:
         """Return all events of a stream in order. See the port."""
-        return list(self._decoder.decode(self._rows(statements.STREAM, (stream_id,))))
+        return list(self._decoder.decode(await self._rows(statements.STREAM, (stream_id,))))
 
     async def read_log(self, *, after: int = 0, limit: int | None = None) -> AsyncIterator[RecordedEvent]:
         """Yield the events of the whole log with position > `after`, in order. See the port."""
         while limit is None or limit > 0:
-            rows = self._rows(statements.SLICE, (after, _SLICE_ROWS if limit is None else min(limit, _SLICE_ROWS)))
+            size = _SLICE_ROWS if limit is None else min(limit, _SLICE_ROWS)
+            rows = await self._rows(statements.SLICE, (after, size))
             if not rows:
                 return
             for recorded in self._decoder.decode(rows):
@@ -211,32 +211,35 @@ class SqliteEventLog(EventLog):
 
     async def read_body(self, stream_id: StreamId, digest: Digest) -> bytes | None:
         """Return the bytes stored for this stream under `digest`, None if there are none. See the port."""
-        size_bytes = self._read(partial(bodies.size_of, stream_id=stream_id, digest=digest))
-        if size_bytes is None:
+        key = (stream_id, bodies.key_of(digest))
+        sizes = await self._rows(bodies.SIZE, key)
+        if not sizes:
             return None
-        read = partial(bodies.content_of, stream_id=stream_id, digest=digest)
-        if size_bytes <= _INLINE_BODY_BYTES:
-            return self._read(read)
-        return await self._read_in_thread(read)
+        found = await self._rows(bodies.CONTENT, key, is_large=sizes[0][0] > _SMALL_BODY_BYTES)
+        return bytes(found[0][0]) if found else None
 
     async def open_items(
         self, *, kind: str | None = None, workspace_key: WorkspaceKey | None = None,
         instance_id: InstanceId | None = None,
     ) -> Sequence[OpenItem]:
         """Return the open index's rows, oldest first. See the port."""
-        return self._read(partial(open_rows.select, kind=kind, workspace_key=workspace_key, instance_id=instance_id))
+        wanted = open_rows.selection(kind=kind, workspace_key=workspace_key, instance_id=instance_id)
+        return [OpenItem(*row) for row in await self._rows(*wanted)]
 
     async def head(self) -> tuple[int, bytes]:
         """Return position and hash of the newest event. See the port."""
-        rows: list[tuple[int, bytes]] = self._rows(statements.HEAD, ())
-        return rows[0] if rows else (0, GENESIS)
+        rows = await self._rows(statements.HEAD)
+        return (rows[0][0], rows[0][1]) if rows else (0, GENESIS)
 
     def follow(self, *, after: int = 0) -> AsyncIterator[RecordedEvent]:
         """Yield events with position > `after` for ever. See the port."""
-        return follow(
-            lambda position, limit: self._decoder.decode(self._rows(statements.SLICE, (position, limit))),
-            lambda: int(self._rows(statements.DATA_VERSION, ())[0][0]),
-            self._news, after=after, is_shared=self._path is not None)
+        async def read(position: int, limit: int) -> Iterable[RecordedEvent]:
+            return self._decoder.decode(await self._rows(statements.SLICE, (position, limit)))
+
+        async def changes() -> int:
+            return await self._opened().changes()
+
+        return follow(read, changes, self._news, after=after, is_shared=self._place is not None)
 
     async def stored_bodies(self) -> Sequence[StoredBody]:
         """Return what is known of every stored body, oldest first, without the bytes: what pruning chooses from."""
@@ -260,38 +263,20 @@ class SqliteEventLog(EventLog):
         rebuild = partial(open_rows.rebuild, decoder=self._decoder, rule=self._open_rule)
         return await anyio.to_thread.run_sync(self._writer.run_alone, rebuild)
 
-    def _rows(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
-        """Return all rows of a short read on the loop's connection."""
+    def _opened(self) -> Database:
         if self._database is None:
             raise _closed()
-        reading = self._database.reading
-        try:
-            with reading.lock:
-                return reading.connection.execute(statement, parameters).fetchall()
-        except driver.Error as error:
-            raise _unreadable(error) from error
+        return self._database
 
-    def _read(self, read: Callable[[driver.Connection], _T]) -> _T:
-        if self._database is None:
-            raise _closed()
-        reading = self._database.reading
-        try:
-            with reading.lock:
-                return read(reading.connection)
-        except driver.Error as error:
-            raise _unreadable(error) from error
+    async def _rows(self, statement: str, parameters: tuple[Any, ...] = (), *, is_large: bool = False) -> list[Any]:
+        return await self._opened().rows(statement, parameters, is_large=is_large)
 
-    async def _read_in_thread(self, read: Callable[[driver.Connection], _T]) -> _T:
-        database = self._database
-        if database is None:
-            raise _closed()
+    async def _read_in_thread(self, read: Callable[[Connection], _T]) -> _T:
+        database = self._opened()
 
         def run() -> _T:
-            try:
-                with database.reader() as connection:
-                    return read(connection)
-            except driver.Error as error:
-                raise _unreadable(error) from error
+            with database.reader() as connection:
+                return read(connection)
 
         return await anyio.to_thread.run_sync(run)
 
@@ -305,7 +290,3 @@ def _poster() -> Callable[..., object]:
 
 def _closed() -> StoreUnavailableError:
     return StoreUnavailableError("the event log is closed; nothing was stored")
-
-
-def _unreadable(error: BaseException) -> StoreUnavailableError:
-    return StoreUnavailableError(f"the event log can't be read: {error}")

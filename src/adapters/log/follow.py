@@ -1,6 +1,6 @@
 """Following the log: commits of this process wake a follower at once, those of others are looked for."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
 import anyio
 
@@ -8,7 +8,7 @@ from codespace_es.ports.log import StoreUnavailableError
 from codespace_es.vocabulary.event import RecordedEvent
 
 POLL_SECONDS = 0.05
-"""How often a follower looks whether another process has committed: PRAGMA data_version, some microseconds."""
+"""How often a follower looks whether another process has committed."""
 
 _ROWS_MAX = 256
 
@@ -33,8 +33,8 @@ class News:
 
 
 async def follow(
-    read: Callable[[int, int], Iterator[RecordedEvent]],
-    data_version: Callable[[], int],
+    read: Callable[[int, int], Awaitable[Iterable[RecordedEvent]]],
+    changes: Callable[[], Awaitable[int]],
     news: News,
     *,
     after: int,
@@ -42,21 +42,21 @@ async def follow(
 ) -> AsyncIterator[RecordedEvent]:
     """Yield the events with position > `after` for ever, each once and in order.
 
-    Nothing can be missed: positions are given in the order of commits, news is expected before it is read, and the
-    data version is asked for before the rows.
+    Nothing can be missed: positions are given in the order of commits, news is expected before it is read, and
+    changes are asked for before the rows.
 
     Args:
         read: Returns at most so many events after a position.
-        data_version: Changes when another connection has committed.
+        changes: Returns a number that changes when another connection has committed.
         news: Tells of this process' commits.
         after: Position to start behind.
         is_shared: Whether other processes can write.
     """
     while True:
         expected = news.expect()
-        seen = data_version()
+        seen = await changes()
         is_there_more = False
-        for event in read(after, _ROWS_MAX):
+        for event in await read(after, _ROWS_MAX):
             if event.position != after + 1:
                 msg = f"the event log is damaged: {after + 1} is missing before {event.position}"
                 raise StoreUnavailableError(msg)
@@ -65,6 +65,6 @@ async def follow(
             yield event
         if is_there_more:
             continue
-        while not expected.is_set() and data_version() == seen:
+        while not expected.is_set() and await changes() == seen:
             with anyio.move_on_after(POLL_SECONDS if is_shared else None):
                 await expected.wait()

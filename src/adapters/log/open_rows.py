@@ -5,16 +5,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from adapters.log import statements
+from adapters.log.database import Connection
 from adapters.log.rows import Decoder, StoredRow
-from adapters.log.sqlite import driver
+from adapters.log.scanning import scan_events, scan_events_to
 from codespace_es.ports.log import OpenChange, OpenIndexRule, OpenItem, UnknownTopicError
 from codespace_es.vocabulary.event import RecordedEvent
 from codespace_es.vocabulary.identifiers import StreamId
 
 _CLOSE = "DELETE FROM open_items WHERE stream_id = ?"
 _CLOSE_ONE = "DELETE FROM open_items WHERE stream_id = ? AND kind = ?"
-_OPEN = "INSERT OR IGNORE INTO open_items VALUES (?, ?, ?, ?, ?)"
-_IS_INSTANCE_OPEN = "SELECT 1 FROM open_items WHERE stream_id = ? AND kind = 'instance'"
+_OPEN = "INSERT INTO open_items VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+IS_INSTANCE_OPEN = "SELECT 1 FROM open_items WHERE stream_id = ? AND kind = 'instance'"
 _ALL = "SELECT stream_id, kind, workspace_key, instance_id, position FROM open_items"
 
 
@@ -31,7 +32,7 @@ class OpenIndexDifference:
     folded: OpenItem | None
 
 
-def apply(connection: driver.Connection, stream_id: str, change: OpenChange, instance_id: str, position: int) -> None:
+def apply(connection: Connection, stream_id: str, change: OpenChange, instance_id: str, position: int) -> None:
     """Do to the table what the event at `position` does to the open index."""
     if change.closes:
         connection.execute(_CLOSE, (stream_id,))
@@ -39,17 +40,24 @@ def apply(connection: driver.Connection, stream_id: str, change: OpenChange, ins
         connection.execute(_OPEN, (stream_id, kind, workspace_key, instance_id, position))
 
 
-def is_instance_open(connection: driver.Connection, instance_id: str) -> bool:
+def is_instance_open(connection: Connection, instance_id: str) -> bool:
     """Tell whether the instance has started and was neither stopped nor recovered."""
-    return connection.execute(_IS_INSTANCE_OPEN, (instance_id,)).fetchone() is not None
+    return connection.execute(IS_INSTANCE_OPEN, (instance_id,)).fetchone() is not None
 
 
-def select(connection: driver.Connection, **wanted: str | None) -> list[OpenItem]:
-    """Return the rows whose columns equal the `wanted` values that aren't None, oldest first."""
+def selection(**wanted: str | None) -> tuple[str, tuple[str, ...]]:
+    """Return statement and parameters that find the rows whose columns equal the `wanted` values that aren't None.
+
+    Oldest first; each row is an `OpenItem`'s fields.
+    """
     conditions = {column: value for column, value in wanted.items() if value is not None}
-    where = " AND ".join(f"{column} = :{column}" for column in conditions)
-    statement = _ALL + (" WHERE " + where if where else "") + " ORDER BY position, kind"
-    return [OpenItem(*row) for row in connection.execute(statement, conditions)]
+    where = " AND ".join(f"{column} = ?" for column in conditions)
+    return _ALL + (" WHERE " + where if where else "") + " ORDER BY position, kind", tuple(conditions.values())
+
+
+def select(connection: Connection, **wanted: str | None) -> list[OpenItem]:
+    """Return the rows whose columns equal the `wanted` values that aren't None, oldest first."""
+    return [OpenItem(*row) for row in connection.execute(*selection(**wanted))]
 
 
 def fold(rows: Iterable[StoredRow], decoder: Decoder, rule: OpenIndexRule) -> tuple[dict[_Key, OpenItem], set[str]]:
@@ -85,18 +93,17 @@ def _known(rows: Iterable[StoredRow], decoder: Decoder, unknown: set[str]) -> It
             unknown.add(row[1])
 
 
-def compare(connection: driver.Connection, decoder: Decoder, rule: OpenIndexRule) -> list[OpenIndexDifference]:
+def compare(connection: Connection, decoder: Decoder, rule: OpenIndexRule) -> list[OpenIndexDifference]:
     """Return every row in which the table and the fold of the log differ, as of one moment; empty when it is right."""
-    connection.execute("BEGIN")
-    try:
-        return _differences(connection, decoder, rule)
-    finally:
-        connection.execute("ROLLBACK")
+    with connection.snapshot():
+        stored = select(connection)
+        newest = connection.execute(statements.HEAD).fetchone()
+    return _differences(stored, scan_events_to(0 if newest is None else newest[0], connection), decoder, rule)
 
 
-def rebuild(connection: driver.Connection, decoder: Decoder, rule: OpenIndexRule) -> list[OpenIndexDifference]:
+def rebuild(connection: Connection, decoder: Decoder, rule: OpenIndexRule) -> list[OpenIndexDifference]:
     """Make the table equal to the fold of the log, inside the caller's transaction; return what was wrong."""
-    found = _differences(connection, decoder, rule)
+    found = _differences(select(connection), scan_events(connection), decoder, rule)
     for difference in found:
         if difference.stored is not None:
             connection.execute(_CLOSE_ONE, (difference.stored.stream_id, difference.stored.kind))
@@ -105,8 +112,10 @@ def rebuild(connection: driver.Connection, decoder: Decoder, rule: OpenIndexRule
     return found
 
 
-def _differences(connection: driver.Connection, decoder: Decoder, rule: OpenIndexRule) -> list[OpenIndexDifference]:
-    folded, unknown = fold(connection.execute(statements.ALL_ROWS, (0,)), decoder, rule)
-    stored = {_Key(item.stream_id, item.kind): item for item in select(connection) if item.stream_id not in unknown}
+def _differences(
+    items: Iterable[OpenItem], rows: Iterable[StoredRow], decoder: Decoder, rule: OpenIndexRule
+) -> list[OpenIndexDifference]:
+    folded, unknown = fold(rows, decoder, rule)
+    stored = {_Key(item.stream_id, item.kind): item for item in items if item.stream_id not in unknown}
     return [OpenIndexDifference(stored.get(key), folded.get(key))
             for key in sorted({*stored, *folded}) if stored.get(key) != folded.get(key)]

@@ -1,26 +1,19 @@
 """A log read by a tool: while servers write it, after they are gone, or as a copy. Never writes an event."""
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from adapters.log import bodies, open_rows, schema, statements
+from adapters.log import bodies, open_rows, statements
 from adapters.log.bodies import StoredBody, StoredContent
 from adapters.log.chain import GENESIS, Break, RawRow, find_breaks
 from adapters.log.open_rows import OpenIndexDifference
+from adapters.log.places import LogPlace, connect_to_read
 from adapters.log.rows import Decoder, StoredRow
-from adapters.log.sqlite import connect_reader, driver, is_busy
-from codespace_es.ports.log import (
-    Catalogue,
-    LogFormatError,
-    LogMissingError,
-    OpenIndexRule,
-    OpenItem,
-    StoreUnavailableError,
-)
+from adapters.log.scanning import scan_events
+from adapters.log.sqlite.connecting import driver
+from codespace_es.ports.log import Catalogue, OpenIndexRule, OpenItem, StoreUnavailableError
 from codespace_es.vocabulary.event import Digest, RecordedEvent
 from codespace_es.vocabulary.identifiers import StreamId
 
@@ -30,13 +23,13 @@ _DAMAGE_TOLD_MAX = 20
 
 
 class LogReader:
-    """An open log file that can only be read. A context manager; for one thread at a time.
+    """An open log that can only be read. A context manager; for one thread at a time.
 
     Iterators read the log as it was when they began.
     """
 
-    def __init__(self, path: Path, catalogue: Catalogue) -> None:
-        """Open the log at `path`.
+    def __init__(self, place: LogPlace, catalogue: Catalogue) -> None:
+        """Open the log at `place`.
 
         Raises:
             LogMissingError: there is none.
@@ -44,7 +37,7 @@ class LogReader:
             StoreUnavailableError: it can't be read.
         """
         self._decoder = Decoder(catalogue)
-        self._connection = _open(path)
+        self._connection = connect_to_read(place)
 
     def __enter__(self) -> Self:
         return self
@@ -55,7 +48,7 @@ class LogReader:
         self.close()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close it."""
         self._connection.close()
 
     def head(self) -> tuple[int, bytes]:
@@ -66,7 +59,7 @@ class LogReader:
     def raw_rows(self, *, after: int = 0) -> Iterator[RawRow]:
         """Yield position, stream, version, topic, state and hash of each event with position > `after`, as stored."""
         with _translated():
-            for row in self._connection.execute(statements.RAW_ROWS, (after,)):
+            for row in scan_events(self._connection, statements.RAW_SLICE, after=after):
                 yield row if _is_typed(row) else _as_typed(row)
 
     def find_breaks(self) -> Iterator[Break]:
@@ -81,7 +74,7 @@ class LogReader:
             StoreUnavailableError: a row that can't be read, named by its position.
         """
         with _translated():
-            yield from self._decoder.decode(_typed(self._connection.execute(statements.ALL_ROWS, (after,))))
+            yield from self._decoder.decode(_typed(scan_events(self._connection, after=after)))
 
     def read_stream(self, stream_id: StreamId) -> Sequence[RecordedEvent]:
         """Return all events of a stream in order. Raises as `read_log`."""
@@ -154,57 +147,3 @@ def _translated() -> Iterator[None]:
     except (driver.Error, UnicodeDecodeError) as error:
         msg = f"the event log can't be read: {error}"
         raise StoreUnavailableError(msg) from error
-
-
-def _open(path: Path) -> driver.Connection:
-    """Return a connection to the log at `path`; without side files only where they can't be written."""
-    if not path.is_file():
-        msg = f"{path}: there is no event log"
-        raise LogMissingError(msg)
-    try:
-        return _checked(path, is_immutable=False)
-    except LogFormatError:
-        raise
-    except (StoreUnavailableError, driver.Error, UnicodeDecodeError) as error:
-        if not _is_on_read_only_media(path, error):
-            msg = f"{path}: the event log can't be read: {_reason(error)}"
-            raise StoreUnavailableError(msg) from error
-        log = path.with_name(path.name + "-wal")
-        if log.exists() and log.stat().st_size:
-            msg = (f"{path}: it can't be read here ({_reason(error)}), since its write-ahead log must be read too: "
-                   "copy both files to a directory that can be written")
-            raise StoreUnavailableError(msg) from error
-    try:
-        return _checked(path, is_immutable=True)
-    except (driver.Error, UnicodeDecodeError) as error:
-        msg = f"{path}: the event log can't be read: {error}"
-        raise StoreUnavailableError(msg) from error
-
-
-def _reason(error: BaseException) -> str:
-    return str(error.__cause__ if isinstance(error, StoreUnavailableError) and error.__cause__ else error)
-
-
-def _is_on_read_only_media(path: Path, error: BaseException) -> bool:
-    """Return whether the side files of a log can't be made or opened, so that nobody can be writing it from here.
-
-    A log that somebody has locked is none of these, however empty its write-ahead log is.
-    """
-    cause = error.__cause__ if isinstance(error, StoreUnavailableError) else error
-    if cause is None or is_busy(cause):
-        return False
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        return True
-    memory = path.with_name(path.name + "-shm")
-    return memory.exists() and not os.access(memory, os.R_OK | os.W_OK)
-
-
-def _checked(path: Path, *, is_immutable: bool) -> driver.Connection:
-    connection = connect_reader(path, is_immutable=is_immutable)
-    try:
-        schema.check(connection)
-        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    except BaseException:
-        connection.close()
-        raise
-    return connection

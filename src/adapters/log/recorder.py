@@ -1,7 +1,7 @@
 """The log as a recorder of the `eventsourcing` library: its tests run on our store, its applications can use it.
 
-Everything that the library's SQLite recorder does through its pool goes through our writer and readers instead. The
-library's versions may begin at 0 and leave gaps; nothing here checks instances or keeps the open index.
+Everything that a recorder does goes through our writer and readers, on either database. The library's versions may
+begin at 0 and leave gaps; nothing here checks instances or keeps the open index.
 """
 
 import threading
@@ -10,13 +10,13 @@ from typing import Any
 from uuid import UUID
 
 from eventsourcing.persistence import (
+    ApplicationRecorder,
     IntegrityError,
     ListenNotifySubscription,
     Notification,
     OperationalError,
     StoredEvent,
 )
-from eventsourcing.sqlite import SQLiteApplicationRecorder, SQLiteDatastore
 
 from adapters.log.database import Database
 from adapters.log.submission import NewRow, Submission
@@ -31,7 +31,7 @@ _EVENTS = "SELECT version, topic, state FROM events WHERE stream_id = ?"
 _NOTIFICATIONS = "SELECT position, stream_id, version, topic, state FROM events WHERE position >= ?"
 
 
-class SqliteRecorder(SQLiteApplicationRecorder):
+class LogRecorder(ApplicationRecorder):
     """An application recorder over one of our logs, safe for several threads. The caller closes it."""
 
     def __init__(self, database: Database, *, originator_id_type: str = "text") -> None:
@@ -41,24 +41,17 @@ class SqliteRecorder(SQLiteApplicationRecorder):
             database: An opened log.
             originator_id_type: `text`, or `uuid` for streams that are named by the hex digits of a UUID.
         """
-        # The library's pool is never asked for a connection; its settings tell the type of ids.
-        super().__init__(SQLiteDatastore(
-            ":memory:" if database.path is None else str(database.path),
-            originator_id_type="uuid" if originator_id_type == "uuid" else "text"))
         self._database = database
+        self._is_named_by_uuid = originator_id_type == "uuid"
         self._subscriptions: set[RecorderSubscription] = set()
         self._writer = Writer(database, faults=no_faults, announce=self._announce, on_failure=lambda _reason: None,
                               lock_timeout_seconds=_LOCK_TIMEOUT_SECONDS)
-
-    def create_table(self) -> None:
-        """Do nothing: opening the log has made its tables."""
 
     def close(self) -> None:
         """End the writer and every subscription."""
         for subscription in tuple(self._subscriptions):
             subscription.stop()
         self._writer.close()
-        self.datastore.close()
 
     def insert_events(self, stored_events: Sequence[StoredEvent], **_: Any) -> Sequence[int] | None:
         """Store the events durably, all or none; return their positions.
@@ -116,14 +109,14 @@ class SqliteRecorder(SQLiteApplicationRecorder):
             statement += f" AND topic IN ({', '.join('?' * len(topics))})"
             parameters += topics
         parameters.append(limit)
+        found = self._rows(statement + " ORDER BY position LIMIT ?", parameters)
         return [
-            Notification(originator_id=self.convert_originator_id(stream_id), originator_version=version, topic=topic,
-                         state=state, id=position)
-            for position, stream_id, version, topic, state in self._rows(statement + " ORDER BY position LIMIT ?",
-                                                                         parameters)
+            Notification(originator_id=UUID(stream_id) if self._is_named_by_uuid else stream_id,
+                         originator_version=version, topic=topic, state=state, id=position)
+            for position, stream_id, version, topic, state in found
         ]
 
-    def max_notification_id(self) -> int | None:  # type: ignore[override]  # the port allows None, the library's class doesn't say so
+    def max_notification_id(self) -> int | None:
         """Return the position of the newest event, None in an empty log."""
         newest: int | None = self._rows("SELECT max(position) FROM events", ())[0][0]
         return newest
@@ -132,9 +125,9 @@ class SqliteRecorder(SQLiteApplicationRecorder):
         """Return an iterator of the events with position > `gt` that goes on for ever."""
         return RecorderSubscription(self, gt=gt, topics=topics)
 
-    def data_version(self) -> int:
-        """Return what changes when another connection has committed."""
-        return int(self._rows("PRAGMA data_version", ())[0][0])
+    def newest(self) -> int:
+        """Return the position of the newest event, 0 in an empty log."""
+        return self.max_notification_id() or 0
 
     def listen(self, subscription: "RecorderSubscription") -> None:
         """Wake `subscription` after each commit of this recorder."""
@@ -151,15 +144,14 @@ class SqliteRecorder(SQLiteApplicationRecorder):
             subscription.wake()
 
     def _rows(self, statement: str, parameters: Sequence[Any]) -> list[Any]:
-        reading = self._database.reading
-        with reading.lock:
-            return reading.connection.execute(statement, parameters).fetchall()
+        with self._database.point_reader() as connection:
+            return connection.execute(statement, parameters).fetchall()
 
 
-class RecorderSubscription(ListenNotifySubscription[SqliteRecorder]):
+class RecorderSubscription(ListenNotifySubscription[LogRecorder]):
     """Notifications as they are committed: this recorder's at once, other processes' soon."""
 
-    def __init__(self, recorder: SqliteRecorder, gt: int | None = None, topics: Sequence[str] = ()) -> None:
+    def __init__(self, recorder: LogRecorder, gt: int | None = None, topics: Sequence[str] = ()) -> None:
         """Begin behind position `gt`."""
         super().__init__(recorder=recorder, gt=gt, topics=topics)
         recorder.listen(self)
@@ -177,7 +169,7 @@ class RecorderSubscription(ListenNotifySubscription[SqliteRecorder]):
         seen = -1
         try:
             while not self._has_been_stopped:
-                now = self._recorder.data_version()
+                now = self._recorder.newest()
                 if self._has_been_notified.is_set() or now != seen:
                     seen = now
                     self._pull()

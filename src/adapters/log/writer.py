@@ -11,9 +11,7 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
-from adapters.log.committer import Committer
-from adapters.log.database import Database
-from adapters.log.sqlite import driver
+from adapters.log.database import Connection, Database
 from adapters.log.submission import Submission
 from codespace_es.ports.fault_points import FaultHook
 from codespace_es.ports.log import StoreUnavailableError
@@ -24,7 +22,7 @@ _T = TypeVar("_T")
 _GATHER_SECONDS = 0.000_05
 
 _IDLE_SECONDS = 1.0
-"""Quiet time after which the write-ahead log is folded back into the main file."""
+"""Quiet time after which the database is tidied up."""
 
 
 class Writer:
@@ -48,7 +46,7 @@ class Writer:
             on_failure: Called from the thread, at most once, with the reason why nothing can be written any more.
             lock_timeout_seconds: How long to wait for other processes.
         """
-        self._committer = Committer(database, faults=faults, lock_timeout_seconds=lock_timeout_seconds)
+        self._committer = database.committer(faults=faults, lock_timeout_seconds=lock_timeout_seconds)
         self._announce = announce
         self._on_failure = on_failure
         self._queue: SimpleQueue[Submission | None] = SimpleQueue()
@@ -78,7 +76,7 @@ class Writer:
             raise StoreUnavailableError(f"{self._committer.failure}; nothing was stored")
         self._queue.put(submission)
 
-    def run_alone(self, change: Callable[[driver.Connection], _T]) -> _T:
+    def run_alone(self, change: Callable[[Connection], _T]) -> _T:
         """Make a change to what isn't an event, in a transaction of its own, in the calling thread.
 
         Raises:
@@ -102,7 +100,7 @@ class Writer:
             elif self._with_large_bodies:
                 self._store_next_large_body()
             elif is_dirty:
-                self._committer.checkpoint()
+                self._committer.tidy()
                 is_dirty = False
             if self._committer.failure is not None and not self._has_failed:
                 self._has_failed = True

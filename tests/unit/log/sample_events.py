@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, ClassVar
 from uuid import UUID, uuid4
 
-from adapters.log.event_log import SqliteEventLog
+from adapters.log.event_log import StoredEventLog
+from adapters.log.places import LogPlace
 from codespace_es.ports.log import Append, NewBody, NewEvent, OpenChange
 from codespace_es.vocabulary.event import Body, Caller, Event
 from codespace_es.vocabulary.identifiers import InstanceId, RequestId, StreamId, WorkspaceKey
@@ -95,9 +95,9 @@ class RandomIds:
         return uuid4()
 
 
-def make_log(path: Path | None, *, instance_id: InstanceId = ME, **options: Any) -> SqliteEventLog:
+def make_log(place: LogPlace | None, *, instance_id: InstanceId = ME, **options: Any) -> StoredEventLog:
     """Return a log of sample events, not opened yet."""
-    return SqliteEventLog(path, **{"catalogue": CATALOGUE, "open_rule": open_rule, "instance_id": instance_id,
+    return StoredEventLog(place, **{"catalogue": CATALOGUE, "open_rule": open_rule, "instance_id": instance_id,
                                    "clock": SteppingClock(), "ids": RandomIds(), **options})
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.log.turnstile import Turnstile, TurnTimeoutError
+from adapters.log.sqlite.turnstile import Turnstile, TurnTimeoutError
 
 
 def soon() -> float:

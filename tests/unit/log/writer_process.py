@@ -1,4 +1,6 @@
-"""A server process that only appends: run by tests and the benchmark as `python writer_process.py PATH NUMBER COUNT`.
+"""A server process that only appends: run by tests and the benchmark as `python writer_process.py PLACE NUMBER COUNT`.
+
+PLACE is a file, or the URL of a PostgreSQL that holds a log.
 
 Prints one line for each acknowledged append: its stream, version and position; and last the slowest one in
 milliseconds.
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import anyio
 
+from adapters.settings.postgres_address import PostgresAddress, is_postgres
 from codespace_es.ports.log import Append, NewEvent
 from codespace_es.vocabulary.identifiers import InstanceId, StreamId
 
@@ -18,12 +21,12 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from unit.log.sample_events import CALLER, CounterIncreased, InstanceStarted, make_log
 
 
-async def main(path: str, number: int, count: int) -> None:
+async def main(place: str, number: int, count: int) -> None:
     """Append `count` events one by one, as instance `number`."""
     instance_id = InstanceId(f"inst-00000000-0000-4000-8000-{number:012d}")
     stream_id = StreamId(f"counter-{number}")
     slowest = 0.0
-    async with make_log(Path(path), instance_id=instance_id) as log:
+    async with make_log(PostgresAddress(place) if is_postgres(place) else Path(place), instance_id=instance_id) as log:
         await log.append(Append((NewEvent(StreamId(instance_id), 1, InstanceStarted()),)), CALLER)
         for version in range(1, count + 1):
             begun = time.perf_counter()

@@ -10,32 +10,36 @@
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from adapters.log import bodies, open_rows
+from adapters.log import bodies, open_rows, statements
 from adapters.log.bodies import BodyRow
 from adapters.log.chain import GENESIS, link
-from adapters.log.database import Database, LogReplacedError
-from adapters.log.sqlite import driver, is_broken, is_busy
+from adapters.log.sqlite.connecting import SqliteConnection, driver, is_broken, is_busy
+from adapters.log.sqlite.turnstile import TurnTimeoutError
 from adapters.log.submission import NewRow, Submission
-from adapters.log.turnstile import TurnTimeoutError
 from codespace_es.ports.fault_points import FaultHook, FaultPoint
 from codespace_es.ports.log import InstanceClosedError, StoreUnavailableError, VersionConflictError
+
+if TYPE_CHECKING:
+    from adapters.log.sqlite.database import SqliteDatabase
 
 _T = TypeVar("_T")
 
 _BUSY_POLL_SECONDS = 0.001
 
 _INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)"
-_HAS_VERSION = "SELECT 1 FROM events WHERE stream_id = ? AND version = ?"
-_HEAD = "SELECT position, hash FROM events ORDER BY position DESC LIMIT 1"
 _HASH_AT = "SELECT hash FROM events WHERE position = ?"
 
 
-class Committer:
-    """Runs the writing connection's transactions. Used by one thread."""
+class LogReplacedError(OSError):
+    """The files that are open aren't those that the log's path names any more."""
 
-    def __init__(self, database: Database, *, faults: FaultHook, lock_timeout_seconds: float) -> None:
+
+class SqliteCommitter:
+    """Runs the writing connection's transactions. Implements `Committer`."""
+
+    def __init__(self, database: "SqliteDatabase", *, faults: FaultHook, lock_timeout_seconds: float) -> None:
         self._database = database
         self._connection = database.writing.connection
         self._execute = self._connection.execute
@@ -65,7 +69,7 @@ class Committer:
         """
         self.run_alone(lambda connection: bodies.insert(connection, (row,)))
 
-    def run_alone(self, change: Callable[[driver.Connection], _T]) -> _T:
+    def run_alone(self, change: Callable[[SqliteConnection], _T]) -> _T:
         """Make a change to what isn't an event, durably, in a transaction of its own. May be called in any thread.
 
         Raises:
@@ -87,7 +91,7 @@ class Committer:
                     self._database.turnstile.leave()
         return result
 
-    def checkpoint(self) -> None:
+    def tidy(self) -> None:
         """Copy what is committed into the main file, as far as no reader is in the way."""
         with self._database.writing.lock:
             try:
@@ -138,7 +142,7 @@ class Committer:
         data_version = self._execute("PRAGMA data_version").fetchone()[0]
         if self._head is None or data_version != self._data_version:
             self._data_version = data_version
-            self._head = self._execute(_HEAD).fetchone() or (0, GENESIS)
+            self._head = self._execute(statements.HEAD).fetchone() or (0, GENESIS)
             self._instance_open = None
 
     def _try_store(self, submission: Submission, *, is_alone: bool) -> None:
@@ -191,7 +195,7 @@ class Committer:
             msg = f"{row.stream_id}: versions begin at 1"
             raise VersionConflictError(msg)
         if before and versions.get(row.stream_id) != before and (
-            self._execute(_HAS_VERSION, (row.stream_id, before)).fetchone() is None
+            self._execute(statements.HAS_VERSION, (row.stream_id, before)).fetchone() is None
         ):
             msg = f"{row.stream_id} has no version {before} that version {row.version} could follow"
             raise VersionConflictError(msg)

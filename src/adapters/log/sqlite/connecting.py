@@ -6,9 +6,11 @@ is taken only where it is as new.
 
 import os
 import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from codespace_es.ports.log import LogMissingError, StoreUnavailableError
@@ -23,6 +25,7 @@ else:
 
 __all__ = [
     "Guarded",
+    "SqliteConnection",
     "connect_memory",
     "connect_reader",
     "connect_writer",
@@ -43,11 +46,30 @@ READ_BUSY_MS = 2_000
 _BUSY, _LOCKED, _IO_ERROR, _CORRUPT, _NOT_A_DATABASE = 5, 6, 10, 11, 26
 
 
+class SqliteConnection(driver.Connection):
+    """A connection of the driver, as the log sees one. Implements `Connection`."""
+
+    def scan(
+        self, statement: str, parameters: Sequence[Any] = (), /, *, rows_at_once: int = 1  # noqa: ARG002 - the cursor reads on as it is asked
+    ) -> Iterator[Any]:
+        """Yield the rows of a query, read as they are asked for."""
+        return self.execute(statement, parameters)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Let every read inside see one moment."""
+        self.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self.execute("ROLLBACK")
+
+
 @dataclass(frozen=True, slots=True)
 class Guarded:
     """A connection and the lock to hold while using it. In memory, writer and readers share both."""
 
-    connection: "driver.Connection"
+    connection: "SqliteConnection"
     lock: threading.Lock
 
 
@@ -82,9 +104,10 @@ def make_private_file(path: Path) -> None:
         os.close(descriptor)
 
 
-def connect_writer(path: Path) -> "driver.Connection":
+def connect_writer(path: Path) -> "SqliteConnection":
     """Return a connection that may write the file at `path`: WAL, full durability, no waiting for locks."""
-    connection = driver.connect(path, timeout=READ_BUSY_MS / 1000, isolation_level=None, check_same_thread=False)
+    connection = driver.connect(path, timeout=READ_BUSY_MS / 1000, isolation_level=None, check_same_thread=False,
+                                factory=SqliteConnection)
     try:
         mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
         if mode != "wal":
@@ -102,7 +125,7 @@ def connect_writer(path: Path) -> "driver.Connection":
     return connection
 
 
-def connect_reader(path: Path, *, is_immutable: bool = False) -> "driver.Connection":
+def connect_reader(path: Path, *, is_immutable: bool = False) -> "SqliteConnection":
     """Return a connection that can't write the file at `path` and never checkpoints it.
 
     Args:
@@ -118,16 +141,16 @@ def connect_reader(path: Path, *, is_immutable: bool = False) -> "driver.Connect
     # SQLite's own quoting: `?` and `#` would begin the URI's query.
     uri = "file:" + quote(os.fsencode(path.absolute())) + ("?mode=ro&immutable=1" if is_immutable else "?mode=ro")
     connection = driver.connect(uri, uri=True, timeout=READ_BUSY_MS / 1000, isolation_level=None,
-                                check_same_thread=False)
+                                check_same_thread=False, factory=SqliteConnection)
     connection.execute("PRAGMA query_only = ON")
     connection.execute("PRAGMA wal_autocheckpoint = 0")
     connection.execute("PRAGMA trusted_schema = OFF")
     return connection
 
 
-def connect_memory() -> "driver.Connection":
+def connect_memory() -> "SqliteConnection":
     """Return a connection to a store of its own that ends with it."""
-    return driver.connect(":memory:", isolation_level=None, check_same_thread=False)
+    return driver.connect(":memory:", isolation_level=None, check_same_thread=False, factory=SqliteConnection)
 
 
 def _code(error: BaseException) -> int:

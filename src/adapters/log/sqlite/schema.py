@@ -7,7 +7,7 @@ file (with ORIGINATOR_ID_TYPE=text); it can't write through the view, which woul
 import re
 from collections.abc import Iterator
 
-from adapters.log.sqlite import driver
+from adapters.log.sqlite.connecting import driver
 from codespace_es.ports.log import LogFormatError, StoreUnavailableError
 
 APPLICATION_ID = 0x43534553

@@ -11,7 +11,7 @@ import os
 import time
 from pathlib import Path
 
-from adapters.log.sqlite import make_private_file
+from adapters.log.sqlite.connecting import make_private_file
 
 _APPENDS_QUEUED = 64
 """How long a writer keeps queueing after it last met another."""

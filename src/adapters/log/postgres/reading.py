@@ -1,0 +1,40 @@
+"""A log in PostgreSQL opened by a tool that only reads."""
+
+from anyio.from_thread import start_blocking_portal
+
+from adapters.log.postgres import schema
+from adapters.log.postgres.database import opening
+from adapters.log.postgres.link import Link
+from adapters.log.postgres.reading_pool import READING
+from adapters.settings.postgres_address import PostgresAddress
+
+
+class ReadingLink(Link):
+    """A connection with a thread of its own; closing it ends both."""
+
+    def __init__(self, address: PostgresAddress) -> None:
+        """Connect to the log at `address`.
+
+        Raises:
+            LogMissingError: there is none.
+            LogFormatError: it has a newer format.
+            StoreUnavailableError: it can't be read.
+        """
+        self._thread = start_blocking_portal()
+        portal = self._thread.__enter__()
+        try:
+            with opening(address):
+                super().__init__(portal, address, settings=READING)
+                try:
+                    schema.check(self)
+                except BaseException:
+                    super().close()
+                    raise
+        except BaseException:
+            self._thread.__exit__(None, None, None)
+            raise
+
+    def close(self) -> None:
+        """Close it."""
+        super().close()
+        self._thread.__exit__(None, None, None)

@@ -1,0 +1,146 @@
+"""The tables and functions of a log in PostgreSQL, made once by an explicit step, and how a log is recognised.
+
+They stand in the first schema of the session's search path: one schema holds one log.
+"""
+
+from adapters.log.database import Connection
+from adapters.log.postgres.append_function import APPEND, OPEN_SESSION, REFUSAL
+from adapters.log.postgres.connecting import PostgresError
+from adapters.log.postgres.link import Link
+from codespace_es.ports.log import LogFormatError, LogMissingError, StoreUnavailableError
+
+FORMAT = 1
+"""Raised when an older server could no longer read the tables."""
+
+SERVER_VERSION_MIN = 130_000
+
+_MAKING = 0x43534553
+"""Advisory lock under which the tables are made: `CREATE` of one thing by two sessions at once fails in odd ways."""
+
+_INSUFFICIENT_PRIVILEGE = "42501"
+
+_STATEMENTS = (
+    "CREATE TABLE log_format (application text NOT NULL, format integer NOT NULL)",
+    "INSERT INTO log_format VALUES ('codespace-es', 1)",
+    # Every append updates the one row in place: room for its versions on the page, and no index that they touch.
+    """CREATE TABLE log_head (
+        one boolean PRIMARY KEY DEFAULT true CHECK (one),
+        position bigint NOT NULL,
+        hash bytea NOT NULL) WITH (fillfactor = 10, autovacuum_vacuum_threshold = 1000)""",
+    "INSERT INTO log_head (position, hash) VALUES (0, decode(repeat('00', 32), 'hex'))",
+    """CREATE TABLE events (
+        position bigint PRIMARY KEY,
+        stream_id text COLLATE "C" NOT NULL,
+        version bigint NOT NULL,
+        topic text COLLATE "C" NOT NULL,
+        state bytea NOT NULL,
+        hash bytea NOT NULL,
+        UNIQUE (stream_id, version))""",
+    """CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN RAISE EXCEPTION 'the event log is append-only'; END $$""",
+    """CREATE TRIGGER events_refuse_change BEFORE UPDATE OR DELETE OR TRUNCATE ON events
+        FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()""",
+    """CREATE TABLE bodies (
+        rowid bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
+        stream_id text COLLATE "C" NOT NULL,
+        digest bytea NOT NULL,
+        kind text NOT NULL,
+        size_bytes bigint NOT NULL,
+        stored_at_ms bigint NOT NULL,
+        content bytea NOT NULL,
+        PRIMARY KEY (stream_id, digest))""",
+    # What is stored is compressed or random already as often as not, and is read whole.
+    "ALTER TABLE bodies ALTER COLUMN content SET STORAGE EXTERNAL",
+    """CREATE TABLE open_items (
+        stream_id text COLLATE "C" NOT NULL,
+        kind text COLLATE "C" NOT NULL,
+        workspace_key text COLLATE "C",
+        instance_id text COLLATE "C" NOT NULL,
+        position bigint NOT NULL,
+        PRIMARY KEY (stream_id, kind))""",
+    """CREATE TABLE writer_sessions (
+        id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+        opened_at timestamptz NOT NULL DEFAULT now())""",
+    REFUSAL,
+    APPEND,
+    OPEN_SESSION,
+)
+
+
+def create_if_missing(link: Link) -> bool:
+    """Make the tables if they aren't there; return whether they were made now. Safe when several do it at once.
+
+    Raises:
+        LogFormatError: what is there is another program's, or of a newer format.
+        StoreUnavailableError: this server or database can't hold a log, or this user may not make one.
+    """
+    _require_fit(link)
+    try:
+        with link.transaction():
+            link.execute("SELECT pg_advisory_xact_lock(?)", (_MAKING,))
+            is_missing = _is_missing(link)
+            if is_missing:
+                for statement in _STATEMENTS:
+                    link.execute(statement)
+            check(link)
+    except PostgresError as error:
+        if error.sqlstate is None or not error.sqlstate.startswith("42") or error.sqlstate == _INSUFFICIENT_PRIVILEGE:
+            raise
+        msg = f"this schema holds other things than an event log: {error}"
+        raise LogFormatError(msg) from error
+    return is_missing
+
+
+def check(connection: Connection) -> None:
+    """Do nothing if `connection` is on a log that this version reads.
+
+    Raises:
+        LogMissingError: there is none.
+        LogFormatError: one of a newer format.
+    """
+    if _is_missing(connection):
+        msg = "there is no event log in this database"
+        raise LogMissingError(msg)
+    row = connection.execute("SELECT application, format FROM log_format").fetchone()
+    if row is None or row[0] != "codespace-es":
+        msg = "this schema holds tables of an event log's names, but no event log"
+        raise LogFormatError(msg)
+    if row[1] > FORMAT:
+        msg = f"this event log has format {row[1]}; this version reads up to {FORMAT}. Use a newer version."
+        raise LogFormatError(msg)
+
+
+def require_durable(connection: Connection) -> None:
+    """Do nothing if a commit on this server outlives its crash.
+
+    Raises:
+        StoreUnavailableError: it doesn't, as the server is set.
+    """
+    unsafe = connection.execute(
+        "SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off' ORDER BY name"
+    ).fetchall()
+    if unsafe:
+        names = " and ".join(name for (name,) in unsafe)
+        msg = f"this PostgreSQL may lose what it has acknowledged: {names} is off. Set it to on"
+        raise StoreUnavailableError(msg)
+
+
+def _is_missing(connection: Connection) -> bool:
+    found = connection.execute(
+        "SELECT 1 FROM pg_class WHERE relname = 'log_format' AND relnamespace = current_schema()::regnamespace")
+    return found.fetchone() is None
+
+
+def _require_fit(connection: Connection) -> None:
+    number, encoding, schema = connection.execute(
+        "SELECT current_setting('server_version_num')::integer, current_setting('server_encoding'), current_schema()"
+    ).fetchone()
+    if number < SERVER_VERSION_MIN:
+        msg = f"PostgreSQL {SERVER_VERSION_MIN // 10_000} or newer is needed"
+        raise StoreUnavailableError(msg)
+    if encoding != "UTF8":
+        msg = f"the database has to be encoded in UTF8, not {encoding}"
+        raise StoreUnavailableError(msg)
+    if schema is None:
+        msg = "no schema of the search path is there; make it first (CREATE SCHEMA)"
+        raise StoreUnavailableError(msg)

@@ -1,0 +1,147 @@
+"""A real PostgreSQL for tests: made in a scratch directory, run by an unprivileged user, killed and started again."""
+
+import contextlib
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from uuid import uuid4
+
+import psutil
+
+from adapters.log.postgres.making import make_log
+from adapters.settings.postgres_address import PostgresAddress
+
+_START_SECONDS = 60.0
+
+
+class PostgresMissingError(Exception):
+    """No server can be had here; the text says why."""
+
+
+class PostgresServer:
+    """One server on a port of its own. Every log gets a schema of its own."""
+
+    def __init__(self) -> None:
+        self._programs = _programs()
+        self._user = _unprivileged_user()
+        self.directory = Path(tempfile.mkdtemp(prefix="codespace-postgres-"))
+        os.chmod(self.directory, 0o755)
+        self._cluster = self.directory / "cluster"
+        self._cluster.mkdir(mode=0o700)
+        if self._user is not None:
+            for path in (self.directory, self._cluster):
+                shutil.chown(path, self._user)
+        self.port = _free_port()
+        self._server: subprocess.Popen[bytes] | None = None
+        self._run("initdb", "--auth=trust", "--username=codespace", "--encoding=UTF8", "--no-sync", "--locale=C")
+        self.start()
+
+    def _run(self, program: str, *arguments: str) -> None:
+        ran = subprocess.run(
+            [self._programs / program, "-D", self._cluster, *arguments], user=self._user, cwd=self.directory,
+            capture_output=True, text=True, check=False, extra_groups=[] if self._user else None,
+        )
+        if ran.returncode:
+            raise PostgresMissingError(f"{program} failed: {ran.stderr.strip()[-500:]}")
+
+    def start(self, *, host: str = "127.0.0.1") -> None:
+        """Start it, and wait until it answers."""
+        with (self.directory / "server.log").open("ab") as log:
+            self._server = subprocess.Popen(
+                [self._programs / "postgres", "-D", self._cluster, "-p", str(self.port), "-k", self.directory,
+                 "-c", f"listen_addresses={host}", "-c", "max_connections=200"],
+                user=self._user, cwd=self.directory, stdout=log, stderr=log, extra_groups=[] if self._user else None,
+            )
+        deadline = time.monotonic() + _START_SECONDS
+        while time.monotonic() < deadline:
+            ready = subprocess.run(
+                [self._programs / "pg_isready", "-q", "-h", self.directory, "-p", str(self.port)], check=False)
+            if ready.returncode == 0:
+                return
+            if self._server.poll() is not None:
+                break
+            time.sleep(0.05)
+        raise PostgresMissingError((self.directory / "server.log").read_text(encoding="utf-8")[-1000:])
+
+    def kill(self) -> None:
+        """Kill every process of it at one blow, as a power cut would."""
+        assert self._server is not None
+        parent = psutil.Process(self._server.pid)
+        family = [parent, *parent.children(recursive=True)]
+        for process in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGKILL)
+        psutil.wait_procs(family[1:])
+        self._server.wait()
+        self._server = None
+
+    def stop(self) -> None:
+        """End it, whatever is connected, and remove what it wrote."""
+        if self._server is not None:
+            self._server.send_signal(signal.SIGQUIT)
+            self._server.wait()
+            self._server = None
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def query(self, statement: str) -> list[str]:
+        """Return the lines that psql prints for a statement of an operator's."""
+        ran = subprocess.run(
+            [self._programs / "psql", "-h", self.directory, "-p", str(self.port), "-U", "codespace", "-d", "postgres",
+             "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", statement],
+            capture_output=True, text=True, check=False,
+        )
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout.splitlines()
+
+    def new_schema(self, *, host: str = "127.0.0.1", port: int | None = None) -> PostgresAddress:
+        """Return an address at which there is room for a log, and none yet."""
+        name = f"log_{uuid4().hex}"
+        self.query(f"CREATE SCHEMA {name}")
+        return self.address(name, host=host, port=port)
+
+    def address(self, schema: str, *, host: str = "127.0.0.1", port: int | None = None) -> PostgresAddress:
+        """Return the address of a schema."""
+        return PostgresAddress(
+            f"postgresql://codespace@{host}:{port or self.port}/postgres?search_path={schema}")
+
+    def new_log(self) -> PostgresAddress:
+        """Return the address of a new, empty log."""
+        address = self.new_schema()
+        make_log(address)
+        return address
+
+
+def schema_of(address: PostgresAddress) -> str:
+    """Return the schema that an address of ours names."""
+    return address.url.rpartition("search_path=")[2]
+
+
+def _programs() -> Path:
+    found = [Path(path) for path in map(shutil.which, ["postgres"]) if path]
+    candidates = [*(path.parent for path in found), *sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
+    for directory in candidates:
+        if (directory / "initdb").exists() and (directory / "psql").exists():
+            return directory
+    raise PostgresMissingError("no PostgreSQL server is installed (Debian: apt-get install postgresql)")
+
+
+def _unprivileged_user() -> str | None:
+    """Return whom to run it as: it refuses root."""
+    if os.geteuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        with contextlib.suppress(KeyError):
+            return pwd.getpwnam(name).pw_name
+    raise PostgresMissingError("PostgreSQL refuses root, and there is no user `postgres` or `nobody`")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
