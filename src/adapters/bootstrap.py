@@ -54,7 +54,13 @@ from codespace_es.ports.effects import EffectRunner
 from codespace_es.ports.fault_points import FaultHook, no_faults
 from codespace_es.ports.live_processes import LiveProcesses
 from codespace_es.ports.locks import Held
-from codespace_es.ports.log import EventLog, InstanceClosedError, StoreUnavailableError, UnknownTopicError
+from codespace_es.ports.log import (
+    EventLog,
+    InstanceClosedError,
+    LogMissingError,
+    StoreUnavailableError,
+    UnknownTopicError,
+)
 from codespace_es.ports.remarks import Remarks
 from codespace_es.ports.runner import Runner
 from codespace_es.ports.structural_search import StructuralSearch
@@ -128,6 +134,8 @@ async def open_codespace(
             ):
                 is_alive = True
                 yield opened
+    except LogMissingError as error:
+        raise StartupError(f"The server can't start: {error}; make one, once: codespace-es store init") from error
     except (CodespaceError, StoreUnavailableError, OSError) as error:
         if is_alive:
             raise
@@ -145,7 +153,7 @@ def _log(
     settings: Settings, instance_id: InstanceId, faults: FaultHook, clock: Clock, on_failure: Callable[[str], None]
 ) -> StoredEventLog:
     return StoredEventLog(
-        settings.log_path,
+        settings.log_place,
         catalogue=CATALOGUE,
         open_rule=open_change,
         instance_id=instance_id,

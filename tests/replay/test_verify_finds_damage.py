@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tampering import Tamperer
 
 from adapters.log.reader import LogReader
-from adapters.log.sqlite import driver
+from adapters.log.sqlite.connecting import driver
 from codespace_es.aggregates.operation import OperationFinished
 from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.ports.log import NewBody

@@ -145,13 +145,14 @@ def _flush_ms(file: Path) -> float:
 
 
 def _log(settings: Settings) -> Iterator[Check]:
-    if settings.log_path is None or not settings.log_path.exists():
-        yield Check("event log", "ok", f"{settings.log_path} isn't there yet; the first server makes it.")
+    place = settings.log_place
+    if place is None or (isinstance(place, Path) and not place.exists()):
+        yield Check("event log", "ok", f"{place} isn't there yet; the first server makes it.")
         return
     try:
         with open_log(settings) as source:
             head, _ = source.head()
-            yield Check("event log", "ok", f"{settings.log_path} has {head:,} events; `verify` proves that they are "
+            yield Check("event log", "ok", f"{place} has {head:,} events; `verify` proves that they are "
                                            "whole.")
             yield from _open_items(settings, source)
     except StoreUnavailableError as error:

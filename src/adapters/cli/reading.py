@@ -14,11 +14,14 @@ def open_log(settings: Settings) -> LogReader:
         StartupError: there is none yet.
         StoreUnavailableError: what is there can't be read.
     """
-    assert settings.log_path is not None, "only `serve` knows logs in memory"
+    place = settings.log_place
+    assert place is not None, "only `serve` knows logs in memory"
     try:
-        return LogReader(settings.log_path, CATALOGUE)
+        return LogReader(place, CATALOGUE)
     except LogMissingError as error:
+        if settings.store is not None:
+            raise StartupError(f"{error}; make one, once: codespace-es store init") from error
         raise StartupError(
-            f"There is no event log at {settings.log_path} yet; name another place with --data-dir, or run: "
+            f"There is no event log at {place} yet; name another place with --data-dir, or run: "
             "codespace-es demo"
         ) from error

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from adapters.cli.lazy import LazyCommand, LazyGroup
 
 STORE_COMMANDS: Mapping[str, LazyCommand] = MappingProxyType({
+    "init": LazyCommand("adapters.cli.store_init:init", "Make the event log in a PostgreSQL, once."),
     "reindex": LazyCommand("adapters.cli.reindex:reindex", "Make the list of what is open anew, from the events."),
 })
 

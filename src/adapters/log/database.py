@@ -47,6 +47,10 @@ class Connection(Protocol):
         """Let every read inside see one moment. Short: what it keeps alive, nobody can tidy up."""
         ...
 
+    def damage(self) -> Iterator[str]:
+        """Yield what is wrong with the file or the tables themselves, beneath the rows: a sentence each."""
+        ...
+
     def close(self) -> None:
         """Give it back."""
         ...

@@ -19,8 +19,6 @@ from codespace_es.vocabulary.identifiers import StreamId
 
 __all__ = ["Break", "LogReader"]
 
-_DAMAGE_TOLD_MAX = 20
-
 
 class LogReader:
     """An open log that can only be read. A context manager; for one thread at a time.
@@ -113,12 +111,9 @@ class LogReader:
             return open_rows.compare(self._connection, self._decoder, rule)
 
     def damage(self) -> Iterator[str]:
-        """Yield what is wrong with the file itself, beneath its rows: one sentence each, at most so many."""
+        """Yield what is wrong with the file or the tables themselves, beneath the rows: a sentence each."""
         with _translated():
-            yield from schema.differences(self._connection)
-            for (told,) in self._connection.execute(f"PRAGMA integrity_check({_DAMAGE_TOLD_MAX})"):
-                if told != "ok":
-                    yield f"SQLite finds it damaged: {told}"
+            yield from self._connection.damage()
 
 
 def _is_typed(row: tuple[object, ...]) -> bool:

@@ -12,6 +12,7 @@ from adapters.settings.directories import LOG_FILE_NAME, default_data_directory
 from adapters.settings.file import not_supported, read_settings_file
 from adapters.settings.http import HttpSettings, resolve_http
 from adapters.settings.model import FileSettings, Later, WorkspaceTable
+from adapters.settings.postgres_address import PostgresAddress, is_postgres, postgres_address
 from adapters.settings.problem import StartupError
 from adapters.settings.workspaces import parse_short_form, resolve_workspaces
 from codespace_es.vocabulary.event import Digest
@@ -25,7 +26,6 @@ NO_WORKSPACE = (
 DEFAULT_COMMAND_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
 
 _LATER_VARIABLES: Mapping[str, Later] = MappingProxyType({
-    "CODESPACE_STORE": Later(("sqlite",), "another store than SQLite"),
 })
 
 
@@ -48,7 +48,8 @@ class Settings:
 
     data_directory: Path
     log_path: Path | None
-    """None: in memory, gone with the process."""
+    """The log's file, if it is in one; its directory is where what belongs to a log is kept. None: in memory, gone with
+    the process."""
     machine_id: str
     workspaces: Mapping[str, Workspace]
     """By name, in the operator's order."""
@@ -65,13 +66,20 @@ class Settings:
     """Files that one structural rewrite may change."""
     custom_tools: tuple[Path, ...] = ()
     """Files and folders with tools, beside those in the data directory."""
+    store: PostgresAddress | None = None
+    """The PostgreSQL that holds the log; None: it is a file, or in memory."""
+
+    @property
+    def log_place(self) -> Path | PostgresAddress | None:
+        """Where the log is; None: in memory."""
+        return self.store or self.log_path
 
     @property
     def digest(self) -> Digest:
         """Names these settings in the log; they hold no secret."""
         policy = "\n".join(each.model_dump_json(exclude={"env"}) for each in self.workspaces.values())
         tools = "".join(f"\n{path}" for path in self.custom_tools)
-        settings = f"{self.log_path}\n{policy}{tools}"
+        settings = f"{self.log_place}\n{policy}{tools}"
         return "sha256:" + hashlib.sha256(settings.encode(errors="backslashreplace")).hexdigest()
 
 
@@ -98,6 +106,7 @@ def load_settings(
     private = [data_directory, lock_directory, *(path for path in (log_path, configuration_path) if path)]
     if log_path is not None:
         private += [log_path.with_name(log_path.name + ending) for ending in ("-wal", "-shm")]
+    store = None if flags.is_ephemeral else _store(environment, written)
     tables = _tables(flags, written, timeout_seconds=_whole_number(environment, "CODESPACE_PROCESS_TIMEOUT_SECS", 0))
     workspaces = resolve_workspaces(
         tables,
@@ -116,6 +125,7 @@ def load_settings(
         http=resolve_http(written.http, tables, environment),
         structural_files_max=_whole_number(environment, "CODESPACE_AST_MAX_FILES", 1) or STRUCTURAL_FILES_CHANGED_MAX,
         custom_tools=tuple(_absolute("custom_tools", each) for each in written.custom_tools),
+        store=store,
     )
 
 
@@ -180,6 +190,20 @@ def _log_path(flags: Flags, environment: Mapping[str, str], data_directory: Path
     if given and not flags.data_dir:
         return Path(os.path.abspath(os.path.expanduser(given)))
     return data_directory / LOG_FILE_NAME
+
+
+def _store(environment: Mapping[str, str], written: FileSettings) -> PostgresAddress | None:
+    """Return the PostgreSQL that holds the log, None for a file. Raises StartupError, quoting no password."""
+    given = environment.get("CODESPACE_STORE", "").strip()
+    origin = "The environment variable CODESPACE_STORE" if given else "store"
+    store = given or written.store
+    if store == "sqlite":
+        return None
+    if not is_postgres(store):
+        raise StartupError(f"{origin} can be sqlite, or a PostgreSQL: postgresql://USER@HOST:PORT/DATABASE.")
+    if environment.get("CODESPACE_OPERATIONS_DB"):
+        raise StartupError("CODESPACE_OPERATIONS_DB names a file for the log, but the store is a PostgreSQL: unset it.")
+    return postgres_address(store, origin=origin)
 
 
 def _tables(flags: Flags, written: FileSettings, *, timeout_seconds: int | None) -> dict[str, WorkspaceTable]:

@@ -75,7 +75,11 @@ class FileSettings(_Table):
     """A whole configuration file."""
 
     data_dir: str | None = Field(default=None, description="Where the event log is kept, absolute.")
-    store: str = Field(default="sqlite", description="`sqlite`: the file codespace.db in the data directory.")
+    store: str = Field(
+        default="sqlite",
+        description="`sqlite`: the file codespace.db in the data directory. Or a PostgreSQL that several hosts share: "
+                    "`postgresql://USER@HOST:PORT/DATABASE`.",
+    )
     max_processes: int = Field(default=8, ge=1, description="Live commands in all.")
     resolve_listing: Literal["always", "while-pending"] = Field(
         default="always", description="When the tool `resolve` is listed."
@@ -101,6 +105,5 @@ LATER_WORKSPACE_KEYS: Mapping[str, Later] = MappingProxyType({
 })
 
 LATER_KEYS: Mapping[str, Later] = MappingProxyType({
-    "store": Later(("sqlite",), "another store than SQLite"),
     "resolve_listing": Later(("always",), _PREVIEWS),
 })

@@ -77,6 +77,12 @@ class Link:
             while rows := self.execute(f"FETCH {rows_at_once} FROM {_CURSOR}").fetchall():
                 yield from rows
 
+    def damage(self) -> Iterator[str]:
+        """Yield what is wrong with the tables themselves, beneath the rows: a sentence each."""
+        from adapters.log.postgres import schema  # which is written over links
+
+        yield from schema.damage(self)
+
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Let every read inside see one moment."""

@@ -3,6 +3,10 @@
 They stand in the first schema of the session's search path: one schema holds one log.
 """
 
+from collections.abc import Iterator
+
+from adapters.log import statements
+from adapters.log.chain import GENESIS
 from adapters.log.database import Connection
 from adapters.log.postgres.append_function import APPEND, OPEN_SESSION, REFUSAL
 from adapters.log.postgres.connecting import PostgresError
@@ -144,3 +148,16 @@ def _require_fit(connection: Connection) -> None:
     if schema is None:
         msg = "no schema of the search path is there; make it first (CREATE SCHEMA)"
         raise StoreUnavailableError(msg)
+
+
+def damage(link: Link) -> Iterator[str]:
+    """Yield what is wrong with the tables themselves: nothing keeps events from being changed, or the head is another."""
+    guards = link.execute("""SELECT tgenabled IN ('O', 'A') FROM pg_trigger
+        WHERE tgrelid = 'events'::regclass AND tgname = 'events_refuse_change'""").fetchall()
+    if guards != [(True,)]:
+        yield "the trigger that refuses to change or remove events is off or gone"
+    with link.snapshot():
+        told = link.execute("SELECT position, hash FROM log_head").fetchall()
+        newest = link.execute(statements.HEAD).fetchall() or [(0, GENESIS)]
+    if told != newest:
+        yield f"the newest event is {newest[0][0]}, but the head on record is {told[0][0] if told else 'missing'}"

@@ -42,6 +42,7 @@ VERSION_MIN = (3, 51, 3)
 AUTOCHECKPOINT_PAGES = 4_000
 WAL_BYTES_KEPT = 64 * 1024 * 1024
 READ_BUSY_MS = 2_000
+_DAMAGE_TOLD_MAX = 20
 
 _BUSY, _LOCKED, _IO_ERROR, _CORRUPT, _NOT_A_DATABASE = 5, 6, 10, 11, 26
 
@@ -54,6 +55,15 @@ class SqliteConnection(driver.Connection):
     ) -> Iterator[Any]:
         """Yield the rows of a query, read as they are asked for."""
         return self.execute(statement, parameters)
+
+    def damage(self) -> Iterator[str]:
+        """Yield what is wrong with the file itself, beneath its rows: one sentence each, at most so many."""
+        from adapters.log.sqlite import schema  # which is written over connections
+
+        yield from schema.differences(self)
+        for (told,) in self.execute(f"PRAGMA integrity_check({_DAMAGE_TOLD_MAX})"):
+            if told != "ok":
+                yield f"SQLite finds it damaged: {told}"
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
