@@ -157,6 +157,19 @@ async def test_a_tampered_row_is_named_by_its_position(
     tamper(postgres, place, statement)
     with LogReader(place, CATALOGUE) as reader:
         assert next(reader.find_breaks()).position == position
+        assert list(reader.damage()) == ["the trigger that refuses to change or remove events is off or gone"]
+
+
+async def test_an_end_that_was_cut_off_differs_from_the_head_on_record(
+    postgres: PostgresServer, place: PostgresAddress
+) -> None:
+    await fill(place)
+    with LogReader(place, CATALOGUE) as reader:
+        assert list(reader.damage()) == []
+    tamper(postgres, place, "DELETE FROM events WHERE position = 5", "ALTER TABLE events ENABLE TRIGGER ALL")
+    with LogReader(place, CATALOGUE) as reader:
+        assert list(reader.find_breaks()) == []
+        assert list(reader.damage()) == ["the newest event is 4, but the head on record is 5"]
 
 
 def test_the_tables_are_made_once_however_many_make_them(postgres: PostgresServer) -> None:

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any
 
 from adapters.settings.directories import LOG_FILE_NAME, default_data_directory
-from adapters.settings.file import not_supported, read_settings_file
+from adapters.settings.file import read_settings_file
 from adapters.settings.http import HttpSettings, resolve_http
-from adapters.settings.model import FileSettings, Later, WorkspaceTable
+from adapters.settings.model import FileSettings, WorkspaceTable
 from adapters.settings.postgres_address import PostgresAddress, is_postgres, postgres_address
 from adapters.settings.problem import StartupError
 from adapters.settings.workspaces import parse_short_form, resolve_workspaces
@@ -24,9 +24,6 @@ NO_WORKSPACE = (
 )
 
 DEFAULT_COMMAND_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
-
-_LATER_VARIABLES: Mapping[str, Later] = MappingProxyType({
-})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +94,6 @@ def load_settings(
     Raises:
         StartupError: in one line, what is wrong and where.
     """
-    _refuse_later_variables(environment)
     named = flags.config or environment.get("CODESPACE_CONFIG") or None
     configuration_path = Path(named).expanduser().absolute() if named else None
     written = read_settings_file(configuration_path) if configuration_path else FileSettings()
@@ -134,13 +130,6 @@ def require_workspaces(settings: Settings) -> Settings:
     if not settings.workspaces:
         raise StartupError(NO_WORKSPACE)
     return settings
-
-
-def _refuse_later_variables(environment: Mapping[str, str]) -> None:
-    for name, later in _LATER_VARIABLES.items():
-        value = environment.get(name, "").strip()
-        if value and value not in later.allowed:
-            raise StartupError(not_supported(f"The environment variable {name}", later))
 
 
 def _whole_number(environment: Mapping[str, str], name: str, least: int) -> int | None:

@@ -69,17 +69,20 @@ def test_the_log_lies_in_the_data_directory_unless_its_file_is_named(tmp_path: P
     assert loaded(Flags(is_ephemeral=True)).log_path is None
 
 
-@pytest.mark.parametrize(
-    ("name", "off", "asking"),
-    [
-        ("CODESPACE_STORE", "sqlite", "postgresql://me:s3cret@host"),
-    ],
-)
-def test_a_variable_of_a_later_feature_is_refused_and_never_ignored(name: str, off: str, asking: str) -> None:
-    loaded(**{name: off})
-    with pytest.raises(StartupError, match=f"{name} is not supported") as refused:
-        loaded(**{name: asking})
-    assert "s3cret" not in str(refused.value)
+def test_the_store_of_the_environment_wins_over_the_file_s_and_an_ephemeral_log_over_both(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text('store = "postgresql://me:s3cret@db/log"\n', encoding="utf-8")
+    flags = Flags(config=str(config), data_dir=str(tmp_path))
+    assert str(loaded(flags).log_place) == "postgresql://me@db/log"
+    assert loaded(flags, CODESPACE_STORE="sqlite").log_place == tmp_path / "codespace.db"
+    assert str(loaded(flags, CODESPACE_STORE="postgres://other/log").log_place) == "postgresql://other/log"
+    assert loaded(Flags(config=str(config), is_ephemeral=True)).log_place is None
+    assert "s3cret" not in repr(loaded(flags))
+
+
+def test_two_places_for_one_log_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(StartupError, match="unset it"):
+        loaded(CODESPACE_STORE="postgresql://db/log", CODESPACE_OPERATIONS_DB=str(tmp_path / "x.db"))
 
 
 def test_the_time_limit_of_a_workspace_wins_over_the_environment_and_that_over_the_defaults(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def _require_fit(connection: Connection) -> None:
 
 
 def damage(link: Link) -> Iterator[str]:
-    """Yield what is wrong with the tables themselves: nothing keeps events from being changed, or the head is another."""
+    """Yield what is wrong with the tables themselves: events can be changed, or the head on record is another."""
     guards = link.execute("""SELECT tgenabled IN ('O', 'A') FROM pg_trigger
         WHERE tgrelid = 'events'::regclass AND tgname = 'events_refuse_change'""").fetchall()
     if guards != [(True,)]:
