@@ -8,10 +8,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
+from adapters.mcp_server.results import tell_error
 from adapters.mcp_server.server import describe
 from adapters.mcp_server.tool_catalogue import TOOLS
+from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 
 _GOLDEN = Path(__file__).parent / "golden" / "tool_schemas.json"
 
@@ -44,6 +47,15 @@ def test_a_tool_says_everything_a_client_asks(tool: dict[str, Any]) -> None:
         assert schema["type"] == "object"
         assert "$defs" not in json.dumps(schema)
         assert set(schema.get("required", [])) <= set(schema["properties"])
+
+
+@pytest.mark.parametrize("tool", _listed(), ids=lambda tool: tool["name"])
+@pytest.mark.parametrize("code", [ErrorCode.FILE_NOT_FOUND, ErrorCode.APPROVAL_REQUIRED])
+def test_a_refusal_fits_the_schema_of_every_tool(tool: dict[str, Any], code: ErrorCode) -> None:
+    """Clients on the TypeScript SDK 1.x check it like any answer, and tell of the schema instead if it doesn't."""
+    ids = {"operation_id": "op-x", "approval_id": "appr-x", "process_id": "proc-x"}
+    refusal = tell_error(CodespaceError(code, "No.", detail={**ids, "field": "path"}), ())
+    jsonschema.validate(refusal["structuredContent"], tool["outputSchema"])
 
 
 def test_tools_that_change_something_say_so() -> None:

@@ -22,8 +22,14 @@ def input_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def output_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the schema of a tool's answer: names and types; what they mean is in their names."""
-    return _object_schema(model, _compact_result)
+    """Return the schema of whatever a tool answers: names and types; what they mean is in their names.
+
+    A refusal is structured content too, and clients on the TypeScript SDK 1.x check it like any other, and show their
+    user a schema error instead of the refusal if it doesn't fit. So nothing is required here.
+    """
+    schema = _object_schema(model, _compact_result)
+    schema.pop("required", None)
+    return schema
 
 
 def _object_schema(model: type[BaseModel], compact: Callable[[str, dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
