@@ -14,7 +14,7 @@ from adapters.files.workspace_files import DirectoryFiles
 from adapters.structural.crew import Crew, JobLeftError
 from adapters.structural.finding import find_matches
 from adapters.structural.remaking import rewrite_files
-from adapters.structural.searching import CrewStructuralSearch
+from adapters.structural.searching import CrewStructuralSearch, open_structural_search
 from codespace_es.ports.structural_search import Rewriting, StructuralScope
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 
@@ -311,6 +311,16 @@ def test_a_job_that_nobody_waits_for_ends(crew, tmp_path):
     files = tree(tmp_path, a_py="f(1)\n")
     with pytest.raises(JobLeftError):
         find_matches(crew, files, ANYWHERE, "f($A)", limit=10, offset=0, is_left=lambda: True)
+
+
+async def test_workers_that_are_idle_are_let_go_and_started_again_when_they_are_needed(tmp_path):
+    files = tree(tmp_path, a_py="f(1)\n")
+    async with open_structural_search(files_changed_max=1, idle_seconds_max=0.01) as search:
+        for _ in range(2):
+            with anyio.fail_after(SECONDS_MAX):
+                assert len((await search.find(files, ANYWHERE, "f($A)", limit=9, offset=0)).matches) == 1
+                while search._crew.pids:
+                    await anyio.sleep(0.01)
 
 
 async def test_a_cancelled_search_leaves_the_next_one_alone(search, tmp_path):

@@ -67,7 +67,7 @@ class Crew:
                 link.is_proven = False
                 self._progressed_at[link] = self._clock()
             except (WorkerGoneError, WorkerUnavailableError):
-                self._drop(link)  # idle for long, or killed: another one is started when it is needed
+                self._drop(link)  # it was killed meanwhile: another one is started when it is needed
 
     def close(self) -> None:
         """End every worker."""

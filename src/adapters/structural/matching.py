@@ -57,7 +57,7 @@ def compiled(pattern: str, language: str, selector: str | None) -> Compiled:
     names = names_in(pattern)
     root = SgRoot(METAVARIABLE.sub(lambda match: _MARK + (match["many"] or match["one"] or ""), pattern), language)
     node = root.root().find(kind=selector) if selector is not None else _single(root.root())
-    is_broken = bool(_errors(root.root()))
+    is_broken = root.root().find(kind="ERROR") is not None
     return Compiled(
         rule=rule,
         one=names.one,
@@ -149,15 +149,9 @@ class ParsedFile:
 
     def broken_places(self) -> list[int]:
         """Return the 0-based line of each place that isn't whole code: what the parser couldn't read, or missed."""
-        return sorted(node.range().start.line for node in _errors(self._root.root(), has_missing=True))
-
-
-def _errors(root: SgNode, *, has_missing: bool = False) -> list[SgNode]:
-    found = root.find_all(kind="ERROR")
-    if has_missing:
         # A token that the parser had to add has no text.
-        found += [node for node in root.find_all(regex="^$") if node.parent() is not None]
-    return found
+        found = self._root.root().find_all(any=[{"kind": "ERROR"}, {"regex": "^$"}])
+        return sorted(node.range().start.line for node in found if node.parent() is not None or node.text())
 
 
 def _lines_in_strings(node: SgNode) -> Iterator[int]:

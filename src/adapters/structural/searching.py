@@ -24,6 +24,7 @@ from codespace_es.ports.structural_search import RewriteFindings, Rewriting, Str
 from codespace_es.vocabulary import limits
 
 _CREW_SIZE_MAX: Final = 4
+_IDLE_SECONDS_MAX: Final = 300.0
 
 _Result = TypeVar("_Result")
 
@@ -36,6 +37,8 @@ class CrewStructuralSearch:
         self._files_changed_max = files_changed_max
         self._line = anyio.CapacityLimiter(1)
         self._at_work = threading.Lock()
+        self._jobs = 0
+        self._begun = anyio.Event()
 
     async def find(
         self, files: WorkspaceFiles, scope: StructuralScope, pattern: str, *, limit: int, offset: int
@@ -62,6 +65,8 @@ class CrewStructuralSearch:
     async def _run(self, job: Callable[[Crew, Callable[[], bool]], _Result]) -> _Result:
         """Return what `job` gives, in a thread. A caller that is cancelled leaves it, and it ends by itself, soon."""
         left = threading.Event()
+        self._jobs += 1
+        self._begun.set()
 
         def work() -> _Result:
             with self._at_work:
@@ -71,6 +76,17 @@ class CrewStructuralSearch:
             return await to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._line)
         finally:
             left.set()
+
+    async def let_go_when_idle(self, seconds: float) -> None:
+        """End the workers whenever nothing has been asked for `seconds`. Runs until it is cancelled."""
+        while True:
+            await self._begun.wait()
+            seen = -1
+            while seen != self._jobs or self._line.borrowed_tokens:
+                seen = self._jobs
+                await anyio.sleep(seconds)
+            self._begun = anyio.Event()
+            await self.close()
 
     async def close(self) -> None:
         """End the workers."""
@@ -89,15 +105,20 @@ def _require_usable(field: str, text: str, fault: str | None) -> None:
 
 
 @asynccontextmanager
-async def open_structural_search(*, files_changed_max: int) -> AsyncIterator[CrewStructuralSearch]:
-    """Have a structural search. Leaving it ends its workers."""
+async def open_structural_search(
+    *, files_changed_max: int, idle_seconds_max: float = _IDLE_SECONDS_MAX
+) -> AsyncIterator[CrewStructuralSearch]:
+    """Have a structural search. Its workers end when they are idle for long, and when it is left."""
     size = min(os.cpu_count() or 1, _CREW_SIZE_MAX)
     crew = Crew(
         size=size, file_seconds_max=limits.STRUCTURAL_FILE_SECONDS_MAX, seconds_max=limits.STRUCTURAL_SECONDS_MAX
     )
     search = CrewStructuralSearch(crew, files_changed_max=files_changed_max)
-    try:
-        yield search
-    finally:
-        with anyio.CancelScope(shield=True):
-            await search.close()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(search.let_go_when_idle, idle_seconds_max)
+        try:
+            yield search
+        finally:
+            tasks.cancel_scope.cancel()
+            with anyio.CancelScope(shield=True):
+                await search.close()

@@ -2,7 +2,7 @@
 
 SOCKET is the number of an inherited descriptor; FILE_SECONDS how much processor time one file may take: after that the
 kernel ends the process, whatever it is doing. The directories are all that is added to the module path: where this
-package lies, and where the engine does. It ends when nobody is at the other end, or asks for anything for long.
+package lies, and where the engine does. It ends when nobody is at the other end any more.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import signal
 import socket
 import sys
 
-_IDLE_SECONDS_MAX = 300
 _MEMORY_BYTES_MAX = 2 * 1024 * 1024 * 1024
 
 
@@ -26,7 +25,7 @@ def main(arguments: list[str]) -> None:
 
 
 def serve(connection: socket.socket, *, file_seconds_max: float) -> None:
-    """Answer messages until the other end is closed, or nothing comes for long."""
+    """Answer messages until the other end is closed."""
     from adapters.structural.examining import Examiner
     from adapters.wire import Link, LinkClosedError, WireError
 
@@ -34,7 +33,8 @@ def serve(connection: socket.socket, *, file_seconds_max: float) -> None:
     examiner = Examiner()
     try:
         link.send({"kind": "hello"})
-        while select.select([link], [], [], _IDLE_SECONDS_MAX)[0]:
+        while True:
+            select.select([link], [], [])
             for message, _ in link.receive():
                 # The signal isn't handled: its default ends the process, also in the middle of the engine's work.
                 signal.setitimer(signal.ITIMER_PROF, file_seconds_max)
