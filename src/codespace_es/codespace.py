@@ -10,6 +10,7 @@ from typing import Any
 
 from codespace_es.command_handlers.asking import AskApproval, ListHolds, ask_approval, list_holds
 from codespace_es.command_handlers.calling_tools import CallCustomTool, call_custom_tool
+from codespace_es.command_handlers.choosing import waiting_stacks
 from codespace_es.command_handlers.consulting import ConsultHuman, consult_human
 from codespace_es.command_handlers.deciding import CreateHold, ResolveHold, create_hold, resolve_hold
 from codespace_es.command_handlers.driving import (
@@ -163,6 +164,17 @@ class Codespace:
             raise
         except (StoreUnavailableError, UnknownTopicError, InstanceClosedError) as error:
             raise CodespaceError(ErrorCode.STORE_UNAVAILABLE, f"The event log is unavailable: {error}") from error
+
+    async def has_pending(self) -> bool:
+        """Return whether some preview waits in this server's workspaces; True where the log can't be asked."""
+        try:
+            return bool(await waiting_stacks(self._world))
+        except (StoreUnavailableError, UnknownTopicError):
+            return True
+
+    async def tell_pending(self, named: Mapping[str, Any], refusal: CodespaceError, caller: Caller) -> None:
+        """Have a refusal tell what is pending where `named`, the arguments of a call, belongs to."""
+        await add_pending(self._world, named, refusal, caller)
 
     async def close(self, caller: Caller) -> None:
         """End every command that lives here, and wait until every effect that has begun is over."""

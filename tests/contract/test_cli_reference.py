@@ -6,8 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 from adapters.cli.main import COMMANDS
-from adapters.settings.load import _LATER_VARIABLES
-from adapters.settings.model import LATER_KEYS, LATER_WORKSPACE_KEYS, FileSettings, HttpTable, WorkspaceTable
+from adapters.settings.model import FileSettings, HttpTable, WorkspaceTable
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -31,15 +30,6 @@ def test_the_page_of_the_command_line_is_what_the_commands_say() -> None:
 
 def test_the_page_of_the_configuration_names_every_setting_and_every_variable() -> None:
     text = (DOCS / "configuration.md").read_text(encoding="utf-8")
-    keys = {*WorkspaceTable.model_fields, *FileSettings.model_fields, *HttpTable.model_fields, *_LATER_VARIABLES}
+    keys = {*WorkspaceTable.model_fields, *FileSettings.model_fields, *HttpTable.model_fields}
     named = set(re.findall(r"`\[?([A-Za-z_]+)\]?[^`]*`", text)) | set(re.findall(r"`\[([a-z]+)\.", text))
     assert keys - named == set()
-
-
-def test_the_page_of_the_configuration_tells_what_is_accepted_of_later_features() -> None:
-    text = (DOCS / "configuration.md").read_text(encoding="utf-8")
-    for key, later in {**LATER_KEYS, **LATER_WORKSPACE_KEYS}.items():
-        row = next(line for line in text.splitlines() if line.startswith("| ") and f"`{key}`" in line)
-        for value in later.allowed:
-            if value:
-                assert f"`{value}`" in row or f'`"{value}"`' in row, key

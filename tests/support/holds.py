@@ -49,7 +49,8 @@ async def hold(server: Server, command: Command) -> str:
 
 async def create(server: Server, command: Command) -> dict[str, Any]:
     """Ask for a request to be held on purpose."""
-    tool = {"ApplyPatch": "apply_patch", "ExecCommand": "exec_command", "RevertOperation": "operation_revert"}
+    tool = {"ApplyPatch": "apply_patch", "ExecCommand": "exec_command", "RevertOperation": "operation_revert",
+            "ResolveAction": "resolve"}
     request = CreateHold(tool=tool[type(command).__name__], arguments=command.model_dump(exclude_none=True))  # type: ignore[arg-type]  # one of the three
     return await ask(server, request)
 

@@ -27,6 +27,12 @@ class ScriptedDoor:
     async def close(self, caller: Caller) -> None:
         """No effect is ever begun, no process started."""
 
+    async def has_pending(self) -> bool:
+        return False
+
+    async def tell_pending(self, named: Any, refusal: CodespaceError, caller: Caller) -> None:
+        """Nothing ever is."""
+
     async def handle(self, command: Command, caller: Caller) -> Answer:
         assert isinstance(command, ReadFile)
         word, _, rest = command.path.partition(":")

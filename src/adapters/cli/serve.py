@@ -45,7 +45,7 @@ async def _serve_stdio(settings: Settings, faults: FaultHook) -> None:
     from adapters.mcp_server.serve import serve_stdio
 
     async with open_codespace(settings, transport="stdio", faults=faults) as opened:
-        await serve_stdio(opened.codespace, opened.life)
+        await serve_stdio(opened.codespace, opened.life, resolve_listing=settings.resolve_listing)
 
 
 async def _serve_http(settings: Settings, address: HttpSettings, faults: FaultHook) -> None:
@@ -57,7 +57,7 @@ async def _serve_http(settings: Settings, address: HttpSettings, faults: FaultHo
 
     with listen(address) as listener:
         async with open_codespace(settings, transport="http", faults=faults) as opened:
-            server = build_server(opened.codespace, opened.life)
+            server = build_server(opened.codespace, opened.life, resolve_listing=settings.resolve_listing)
             open_source = None if settings.log_path is None else partial(open_log, settings)
             await serve_http(server, opened.codespace, opened.life, listener, address, open_source=open_source)
 

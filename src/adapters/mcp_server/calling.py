@@ -18,6 +18,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolRequestParams, InputRequiredResult
 
 from adapters.mcp_server.arguments import NOT_AN_OBJECT, read_arguments, remark_unknown
+from adapters.mcp_server.bias_lines import BiasLines
 from adapters.mcp_server.custom import find_custom_tool, names_of_custom_tools
 from adapters.mcp_server.elicitation import People
 from adapters.mcp_server.results import tell_answer, tell_error
@@ -26,6 +27,7 @@ from codespace_es.aggregates.instance import InstanceCallRefused
 from codespace_es.codespace import Codespace
 from codespace_es.command_handlers.instance_life import InstanceLife
 from codespace_es.vocabulary import limits
+from codespace_es.vocabulary.answer import Command
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller
 from codespace_es.vocabulary.file_change import digest_of
@@ -62,6 +64,7 @@ class ToolCalls:
         self._life = life
         self._tools = tools
         self._people = People(codespace)
+        self._lines = BiasLines()
 
     async def answer(self, context: Context, params: CallToolRequestParams) -> dict[str, Any] | InputRequiredResult:
         """Return the result of one call, or what the client's user has to be asked before.
@@ -77,21 +80,33 @@ class ToolCalls:
         notices = remark_unknown(tool.command, given)
         caller = identify(self._codespace, context)
         try:
-            command = read_arguments(tool.name, tool.command, given)
+            command = await self._understand(tool, given, caller)
             if not tool.asks_people:
-                return tell_answer(await tool.call(self._codespace, command, caller), notices)
+                return tell_answer(await tool.call(self._codespace, command, caller), notices, self._lines)
             answer = await self._people.involve(
                 context, params, caller, lambda: tool.call(self._codespace, command, caller)
             )
-            return answer if isinstance(answer, InputRequiredResult) else tell_answer(answer, notices)
+            if isinstance(answer, InputRequiredResult):
+                return answer
+            return tell_answer(answer, notices, self._lines)
         except CodespaceError as refusal:
             await self._keep_trace(tool, given, refusal, caller)
-            return tell_error(refusal, notices)
+            return tell_error(refusal, notices, self._lines)
         except Exception:
             incident = f"inc-{self._codespace.world.ids.uuid()}"
             logger.exception("%s: %s failed unexpectedly", incident, tool.name)
             message = f"{tool.name} failed unexpectedly; incident {incident}."
-            return tell_error(CodespaceError(ErrorCode.INTERNAL, message, detail={"incident": incident}), notices)
+            failure = CodespaceError(ErrorCode.INTERNAL, message, detail={"incident": incident})
+            await self._codespace.tell_pending(given, failure, caller)
+            return tell_error(failure, notices, self._lines)
+
+    async def _understand(self, tool: Tool, given: Mapping[str, Any], caller: Caller) -> Command:
+        """Return the command. Raises INVALID_ARGUMENT, which tells what is pending like every other answer."""
+        try:
+            return read_arguments(tool.name, tool.command, given)
+        except CodespaceError as refusal:
+            await self._codespace.tell_pending(given, refusal, caller)
+            raise
 
     async def _keep_trace(
         self, tool: Tool, given: Mapping[str, Any], refusal: CodespaceError, caller: Caller

@@ -105,7 +105,7 @@ class People:
         assert isinstance(resumed, ResumeResult)
         wire = resumed.to_wire()
         answer: dict[str, Any] = next(wire[tool] for tool in RESUMABLE if tool in wire)
-        return answer
+        return {**answer, **{key: wire[key] for key in ("pending_actions",) if key in wire}}
 
     def _as_result(self, question: Question, approval_id: str, params: CallToolRequestParams) -> InputRequiredResult:
         until = int(self._codespace.world.clock.now().timestamp()) + question.timeout_seconds

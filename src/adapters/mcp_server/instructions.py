@@ -37,6 +37,11 @@ grant, raises a permission. Under confirm you may grant it by approval_resolve w
 operator only the operator can. Then operation_resume runs it exactly once. The grant covers the arguments, not \
 what files say later: approval_status shows which have moved on.
 
+Previews: ast_edit and some custom tools change nothing: they stage what they show. pending_actions in an answer says \
+what waits, its head is next: call resolve with action apply or discard and its id. Newest first. apply does exactly \
+what was shown, or nothing: STALE_PREVIEW says that files have changed, so preview again. APPLY_FAILED with outcome \
+returned waits again under its id; failed is over. Resolve what is pending before you finish.
+
 Steering: people may queue instructions while you work. work_open begins a work; pass its work_id to other tools. \
 coordination in an answer says that people wait: at your next checkpoint (between steps, before you finish) call \
 steer_claim_next, act, and steer_complete it. work_finish answers closed false while something is queued: claim \

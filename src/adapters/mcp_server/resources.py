@@ -1,4 +1,4 @@
-"""Resources: workspaces, an operation, open approvals, live processes, the timeline; as JSON, never changed.
+"""Resources: workspaces, an operation, approvals, processes, pending actions, the timeline; as JSON, never changed.
 
 The timeline is told in pages of at most 200 events, oldest first within a page; without `?after=` the newest page.
 Source: contract A6.
@@ -26,6 +26,7 @@ from adapters.mcp_server.results import to_text
 from codespace_es.codespace import Codespace
 from codespace_es.command_handlers.asking import ListHolds
 from codespace_es.command_handlers.observing import ListProcesses
+from codespace_es.command_handlers.previewing import ListPending
 from codespace_es.command_handlers.reading import DescribeWorkspace
 from codespace_es.command_handlers.reporting import ReportOperation
 from codespace_es.ports.log import StoreUnavailableError, UnknownTopicError
@@ -35,6 +36,7 @@ from codespace_es.vocabulary.event import Caller, RecordedEvent
 _WORKSPACES = "codespace://workspaces"
 _APPROVALS = "codespace://approvals"
 _PROCESSES = "codespace://processes"
+_PENDING = "pending://actions"
 _TIMELINE = re.compile(r"codespace://timeline(?:\?after=(\d{1,18}))?")
 _OPERATION = re.compile(r"codespace://operations/(op-[0-9a-f-]{36})")
 _JSON = "application/json"
@@ -58,6 +60,10 @@ _RESOURCES = ListResourcesResult(
         Resource(
             uri=_PROCESSES, name="processes", title="Processes", mime_type=_JSON,
             description="The commands that live, in this server or another, as process_status tells them.",
+        ),
+        Resource(
+            uri=_PENDING, name="pending_actions", title="Pending actions", mime_type=_JSON,
+            description="The previews that wait to be resolved, stack by stack, the next one of each first.",
         ),
         Resource(
             uri="codespace://timeline", name="timeline", title="Timeline", mime_type=_JSON,
@@ -128,6 +134,8 @@ class Resources:
             return (await self._codespace.handle(ListHolds(), caller)).to_wire()
         if uri == _PROCESSES:
             return (await self._codespace.handle(ListProcesses(), caller)).to_wire()
+        if uri == _PENDING:
+            return (await self._codespace.handle(ListPending(), caller)).to_wire()
         operation = _OPERATION.fullmatch(uri)
         if operation:
             return (await self._codespace.handle(ReportOperation(operation_id=operation[1]), caller)).to_wire()

@@ -1,4 +1,6 @@
-r"""Results of tool calls: the wire object as structured content, and the same JSON as the one text item.
+r"""Results of tool calls: the wire object as structured content, and the same JSON as the first text item.
+
+The first to tell of a pending action says so in a second text item, too.
 
 A file name that isn't UTF-8 must never end the server: half characters are shown as `\xNN` before anything is encoded.
 Source: contract B1.1, A2, A6.
@@ -10,24 +12,25 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
 
+from adapters.mcp_server.bias_lines import BiasLines
 from codespace_es.vocabulary.answer import Answer, Notice
 from codespace_es.vocabulary.errors import CodespaceError
 
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
-def tell_answer(answer: Answer | dict[str, Any], notices: Sequence[Notice]) -> dict[str, Any]:
+def tell_answer(answer: Answer | dict[str, Any], notices: Sequence[Notice], lines: BiasLines) -> dict[str, Any]:
     """Return the result of a call that succeeded, whose answer may be JSON already; `notices` join its warnings."""
     wire = answer if isinstance(answer, dict) else answer.to_wire()
     _add(wire, notices)
-    return _tell(wire, is_error=False)
+    return _tell(wire, lines, is_error=False)
 
 
-def tell_error(error: CodespaceError, notices: Sequence[Notice]) -> dict[str, Any]:
+def tell_error(error: CodespaceError, notices: Sequence[Notice], lines: BiasLines) -> dict[str, Any]:
     """Return the result of a call that was refused or failed."""
     wire = error.to_wire()
     _add(wire, notices)
-    return _tell(wire, is_error=True)
+    return _tell(wire, lines, is_error=True)
 
 
 def _add(wire: dict[str, Any], notices: Sequence[Notice]) -> None:
@@ -36,10 +39,11 @@ def _add(wire: dict[str, Any], notices: Sequence[Notice]) -> None:
         wire["warnings"] = [*wire.get("warnings", ()), *told]
 
 
-def _tell(wire: dict[str, Any], *, is_error: bool) -> dict[str, Any]:
+def _tell(wire: dict[str, Any], lines: BiasLines, *, is_error: bool) -> dict[str, Any]:
     whole, text = to_text(wire)
+    line = lines.line_for(whole.get("pending_actions"))
     return {
-        "content": [{"type": "text", "text": text}],
+        "content": [{"type": "text", "text": each} for each in (text, line) if each is not None],
         "structuredContent": whole,
         "isError": is_error,
         "resultType": "complete",

@@ -1,6 +1,7 @@
 """Serving one client over stdio, from the first message to a clean end."""
 
 import signal
+from typing import Literal
 
 import anyio
 from anyio.abc import TaskGroup
@@ -18,12 +19,14 @@ _END_SECONDS_MAX = 2
 """After the end has come, how long a client that reads nothing can hold it up."""
 
 
-async def serve_stdio(codespace: Codespace, life: InstanceLife) -> StopReason:
+async def serve_stdio(
+    codespace: Codespace, life: InstanceLife, *, resolve_listing: Literal["always", "while-pending"] = "always"
+) -> StopReason:
     """Serve until the input ends, a signal comes or nobody reads the output; return which it was.
 
     Calls that wait are cancelled then; effects that have begun are waited for, so that they end before the instance.
     """
-    server = build_server(codespace, life)
+    server = build_server(codespace, life, resolve_listing=resolve_listing)
     async with open_stdio() as wire:
         server.middleware.insert(0, BackPressure(wire.output))
         tasks: TaskGroup

@@ -1,6 +1,6 @@
 """The MCP server: the SDK's low-level one, with this product's tools, resources and instructions."""
 
-from typing import Any
+from typing import Any, Literal
 
 from mcp.server.lowlevel import Server
 from mcp_types import ListToolsResult, PaginatedRequestParams, ToolAnnotations
@@ -18,15 +18,25 @@ from codespace_es.codespace import Codespace
 from codespace_es.command_handlers.instance_life import InstanceLife
 
 
-def build_server(codespace: Codespace, life: InstanceLife) -> Server[Any]:
-    """Return a server for one client or many; it holds no state of its own."""
+def build_server(
+    codespace: Codespace, life: InstanceLife, *, resolve_listing: Literal["always", "while-pending"] = "always"
+) -> Server[Any]:
+    """Return a server for one client or many; it holds no state of its own but what it has told of pending actions.
+
+    Args:
+        codespace: The door.
+        life: Keeps what leaves no other trace.
+        resolve_listing: Whether `resolve` is listed only while something is pending; it can be called either way.
+    """
     calls = ToolCalls(codespace, life, TOOLS)
     resources = Resources(codespace)
     own_tools = [describe(tool) for tool in TOOLS.values()]
     own_schemas = {tool.name: tool.input_schema for tool in own_tools}
 
     async def list_tools(_context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=[*own_tools, *await list_custom_tools(codespace)])
+        is_hidden = resolve_listing == "while-pending" and not await codespace.has_pending()
+        listed = [tool for tool in own_tools if tool.name != "resolve" or not is_hidden]
+        return ListToolsResult(tools=[*listed, *await list_custom_tools(codespace)])
 
     def schema_of(name: str) -> dict[str, Any] | None:
         return own_schemas.get(name) or schema_of_custom_tool(codespace, name)

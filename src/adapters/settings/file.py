@@ -2,18 +2,14 @@
 
 import json
 import tomllib
-from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
 from adapters.settings.model import (
-    LATER_KEYS,
-    LATER_WORKSPACE_KEYS,
     FileSettings,
     HttpTable,
-    Later,
     WorkspaceTable,
 )
 from adapters.settings.problem import StartupError
@@ -48,10 +44,6 @@ def check_settings(written: object, *, origin: str) -> FileSettings:
     for name, workspace in settings.workspaces.items():
         if workspace.root is None:
             raise StartupError(f"{origin}: workspaces.{name}.root is missing: it names the directory.")
-    _refuse_later(settings, LATER_KEYS, f"{origin}: ")
-    _refuse_later(settings.defaults, LATER_WORKSPACE_KEYS, f"{origin}: defaults.")
-    for name, workspace in settings.workspaces.items():
-        _refuse_later(workspace, LATER_WORKSPACE_KEYS, f"{origin}: workspaces.{name}.")
     return settings
 
 
@@ -65,24 +57,6 @@ def _parse(path: Path, content: bytes) -> object:
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise StartupError(f"{path}: not understood: {error}.") from error
     raise StartupError(f"The configuration {path} must end in .toml or .json.")
-
-
-def _refuse_later(table: BaseModel, later_keys: Mapping[str, Later], prefix: str) -> None:
-    """Pass if `table` asks for nothing that this version hasn't got. Values are told only where they can't be secret.
-
-    Raises:
-        StartupError: naming the first key that asks for too much.
-    """
-    for key, later in later_keys.items():
-        if getattr(table, key) not in later.allowed:
-            raise StartupError(not_supported(prefix + key, later))
-
-
-def not_supported(name: str, later: Later) -> str:
-    """Return the sentence that refuses the setting `name`."""
-    usable = [json.dumps(value) for value in later.allowed if value]
-    instead = f"remove it, or set it to {' or '.join(usable)}" if usable else "remove it"
-    return f"{name} is not supported by this version: it hasn't got {later.feature}; {instead}."
 
 
 def _first_problem(error: ValidationError) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from adapters.settings.directories import LOG_FILE_NAME, default_data_directory
 from adapters.settings.file import read_settings_file
@@ -61,6 +61,8 @@ class Settings:
     http: HttpSettings = field(default_factory=HttpSettings)
     structural_files_max: int = STRUCTURAL_FILES_CHANGED_MAX
     """Files that one structural rewrite may change."""
+    resolve_listing: Literal["always", "while-pending"] = "always"
+    """When clients are told of the tool `resolve`; it can be called either way."""
     custom_tools: tuple[Path, ...] = ()
     """Files and folders with tools, beside those in the data directory."""
     store: PostgresAddress | None = None
@@ -120,6 +122,7 @@ def load_settings(
         private_paths=tuple(str(path) for path in (data_directory, lock_directory, configuration_path) if path),
         http=resolve_http(written.http, tables, environment),
         structural_files_max=_whole_number(environment, "CODESPACE_AST_MAX_FILES", 1) or STRUCTURAL_FILES_CHANGED_MAX,
+        resolve_listing=written.resolve_listing,
         custom_tools=tuple(_absolute("custom_tools", each) for each in written.custom_tools),
         store=store,
     )

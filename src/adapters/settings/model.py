@@ -1,14 +1,10 @@
 """The configuration file as it may be written: every key, its type and its default. Unknown keys are errors.
 
-Keys of features that this version doesn't have are known too, so that a file can be written for both; but only with
-a value that asks for nothing (`LATER_KEYS`). A setting that would silently do nothing is refused at start-up.
+A setting that would silently do nothing is refused at start-up.
 Source: decision 37.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -88,22 +84,3 @@ class FileSettings(_Table):
     http: HttpTable = Field(default=HttpTable(), description="Serving over the network.")
     defaults: WorkspaceTable = Field(default=WorkspaceTable(), description="Any workspace key but `root`.")
     workspaces: dict[str, WorkspaceTable] = Field(default={}, description="Workspaces by name.")
-
-
-@dataclass(frozen=True, slots=True)
-class Later:
-    """A key whose feature this version hasn't got: the values that ask for nothing, and what is missing."""
-
-    allowed: tuple[Any, ...]
-    feature: str
-
-
-_PREVIEWS = "pending previews"
-
-LATER_WORKSPACE_KEYS: Mapping[str, Later] = MappingProxyType({
-    "pending_bias": Later(("prefer",), _PREVIEWS),
-})
-
-LATER_KEYS: Mapping[str, Later] = MappingProxyType({
-    "resolve_listing": Later(("always",), _PREVIEWS),
-})

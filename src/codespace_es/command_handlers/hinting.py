@@ -3,6 +3,7 @@
 Which workspace a call is about: the one it names, else that of the process it names.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -22,6 +23,9 @@ from codespace_es.vocabulary.errors import CodespaceError
 from codespace_es.vocabulary.event import Caller
 from codespace_es.vocabulary.identifiers import pending_stream, steering_stream
 from codespace_es.vocabulary.workspace import Workspace
+
+Call = Command | Mapping[str, Any]
+"""What was asked, as a command or, where it couldn't be understood, as it came."""
 
 _UNREADABLE = (StoreUnavailableError, UnknownTopicError, InstanceClosedError)
 
@@ -46,12 +50,12 @@ async def with_hints(world: World, command: Command, answer: Answer, caller: Cal
     return answer.model_copy(update=given) if given else answer
 
 
-async def add_pending(world: World, command: Command, error: CodespaceError, caller: Caller) -> None:
-    """Have a refusal tell what is pending, too."""
+async def add_pending(world: World, call: Call, error: CodespaceError, caller: Caller) -> None:
+    """Have a refusal tell what is pending, too; of a call that couldn't be understood, by the names it has."""
     with suppress(*_UNREADABLE):
-        workspace = await _workspace_of(world, command)
-        acted_on = error.detail.get("id") if isinstance(command, ResolveAction | ResumeOperation) else None
-        error.pending_actions = await _pending(world, command, workspace, caller, acted_on=acted_on)
+        workspace = await _workspace_of(world, call)
+        acted_on = error.detail.get("id") if isinstance(call, ResolveAction | ResumeOperation) else None
+        error.pending_actions = await _pending(world, call, workspace, caller, acted_on=acted_on)
 
 
 async def _coordination(world: World, command: Command, workspace: Workspace | None) -> Coordination | None:
@@ -62,15 +66,15 @@ async def _coordination(world: World, command: Command, workspace: Workspace | N
 
 
 async def _pending(
-    world: World, command: Command, workspace: Workspace | None, caller: Caller, *, acted_on: str | None
+    world: World, call: Call, workspace: Workspace | None, caller: Caller, *, acted_on: str | None
 ) -> PendingHint | None:
     """Return what is pending where the call belongs to; where it resolved an action, also that nothing is any more."""
-    if caller.channel != "mcp":
+    if caller.channel not in ("mcp", "elicitation"):
         return None
     session = None if acted_on is None else await placed(world, acted_on)
     is_resolve = session is not None
     if session is None:
-        session = await guess(world, Named(workspace, _work_of(command)))
+        session = await guess(world, Named(workspace, _work_of(call)))
     if session is None:
         return None
     stack = await settled_stack(world, session, caller)
@@ -94,15 +98,20 @@ def _remarks(world: World, command: Command, workspace: Workspace | None) -> tup
     return world.remarks.take(workspace_key=key, stream_id=stream_id)
 
 
-def _work_of(command: Command) -> str | None:
-    return getattr(command, "work_id", None)
+def _work_of(call: Call) -> str | None:
+    return _named(call, "work_id")
 
 
-async def _workspace_of(world: World, command: Command) -> Workspace | None:
-    workspace = world.workspaces.get(getattr(command, "workspace_id", None) or "")
+def _named(call: Call, name: str) -> str | None:
+    value = call.get(name) if isinstance(call, Mapping) else getattr(call, name, None)
+    return value if isinstance(value, str) else None
+
+
+async def _workspace_of(world: World, call: Call) -> Workspace | None:
+    workspace = world.workspaces.get(_named(call, "workspace_id") or "")
     if workspace is not None:
         return workspace
-    process_id = getattr(command, "process_id", None)
+    process_id = _named(call, "process_id")
     if process_id is None:
         return None
     state = (await fold(world.log, PROCESS, process_id)).state

@@ -59,6 +59,7 @@ def project(workspace: Workspace, sandbox: SandboxReport | None) -> dict[str, An
             "client_may_escalate": False,
         },
         "approvals": workspace.approvals,
+        "pending_bias": workspace.pending_bias,
         "patch_matching": workspace.patch_matching,
     }
 

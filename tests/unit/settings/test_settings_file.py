@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from adapters.settings.file import read_settings_file
-from adapters.settings.model import LATER_KEYS, LATER_WORKSPACE_KEYS, FileSettings, WorkspaceTable
 from adapters.settings.problem import StartupError
 
 
@@ -49,38 +48,6 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, told: str)
     assert told in str(refused.value)
     assert str(path) in str(refused.value)
     assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize("key", sorted(LATER_WORKSPACE_KEYS))
-def test_every_key_of_a_later_feature_may_be_off_and_nothing_else(tmp_path: Path, key: str) -> None:
-    asking = {
-        "approvals": "confirm", "approval_ttl_seconds": 60, "operator_unsafe": True, "pending_bias": "require",
-    }
-    for value in (each for each in LATER_WORKSPACE_KEYS[key].allowed if each is not None):
-        tables = {"workspaces": {"demo": {"root": "/x", key: value}}}
-        read_settings_file(written(tmp_path, json.dumps(tables), name="off.json"))
-    for place in ({"workspaces": {"demo": {"root": "/x", key: asking[key]}}}, {"defaults": {key: asking[key]}}):
-        with pytest.raises(StartupError, match="not supported by this version"):
-            read_settings_file(written(tmp_path, json.dumps(place), name="on.json"))
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [("resolve_listing", "while-pending")],
-)
-def test_a_whole_feature_that_is_missing_is_refused_without_telling_its_value(
-    tmp_path: Path, key: str, value: object
-) -> None:
-    with pytest.raises(StartupError, match=f"{key} is not supported by this version") as refused:
-        read_settings_file(written(tmp_path, json.dumps({key: value}), name="on.json"))
-    assert "s3cret" not in str(refused.value)
-
-
-def test_the_defaults_themselves_ask_for_nothing_that_is_missing() -> None:
-    for key, later in LATER_WORKSPACE_KEYS.items():
-        assert getattr(WorkspaceTable(), key) in later.allowed
-    for key, later in LATER_KEYS.items():
-        assert getattr(FileSettings(), key) in later.allowed
 
 
 def test_a_file_that_cannot_be_read_or_has_no_known_ending_is_refused(tmp_path: Path) -> None:
