@@ -11,6 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from adapters.mcp_server.bias_lines import BiasLines
 from adapters.mcp_server.results import tell_error
 from adapters.mcp_server.server import describe
 from adapters.mcp_server.tool_catalogue import TOOLS
@@ -54,7 +55,7 @@ def test_a_tool_says_everything_a_client_asks(tool: dict[str, Any]) -> None:
 def test_a_refusal_fits_the_schema_of_every_tool(tool: dict[str, Any], code: ErrorCode) -> None:
     """Clients on the TypeScript SDK 1.x check it like any answer, and tell of the schema instead if it doesn't."""
     ids = {"operation_id": "op-x", "approval_id": "appr-x", "process_id": "proc-x"}
-    refusal = tell_error(CodespaceError(code, "No.", detail={**ids, "field": "path"}), ())
+    refusal = tell_error(CodespaceError(code, "No.", detail={**ids, "field": "path"}), (), BiasLines())
     jsonschema.validate(refusal["structuredContent"], tool["outputSchema"])
 
 
