@@ -7,7 +7,7 @@ import re
 
 from pydantic import BaseModel, Field
 
-from codespace_es.tools import Tool, ToolResult
+from codespace_es.tools import CodespaceError, Tool, ToolResult
 
 
 class BatchRename(BaseModel):
@@ -33,8 +33,8 @@ def create_tool(api):
         if not renames:
             return ToolResult(f"No name of a file that matches {params.glob} matches {params.pattern}.", is_error=True)
 
-        # A patch that could never be applied is refused now, not after somebody has agreed to it.
-        await api.apply_patch(patch_of(renames), check_only=True)
+        # What could never be applied is refused now, not after somebody has agreed to it.
+        await api.apply_patch(patch_of(renames), expected_versions=versions_of(renames), check_only=True)
 
         listing = "\n".join(f"{each['from']} -> {each['to']}" for each in renames)
         await api.push_pending_action(
@@ -49,16 +49,11 @@ def create_tool(api):
     async def apply(reason, context):
         """Do exactly what was shown, or nothing. `reason` is for people: it changes nothing here."""
         renames = context.payload
-        stale = []
-        for each in renames:
-            try:
-                if (await api.workspace.read(each["from"])).version != each["version"]:
-                    stale.append(each["from"])
-            except Exception:
-                stale.append(each["from"])
-        if stale:
-            return ToolResult(f"Preview is stale, nothing was renamed: {', '.join(stale)}", is_error=True)
-        await api.apply_patch(patch_of(renames))  # staged: written as one operation when apply returns
+        try:
+            # Staged here, and written as one operation when apply has returned.
+            await api.apply_patch(patch_of(renames), expected_versions=versions_of(renames))
+        except CodespaceError as error:
+            return ToolResult(f"Preview is stale, nothing was renamed: {error.message}", is_error=True)
         return f"Renamed {len(renames)} file(s)."
 
     async def reject(reason):
@@ -83,3 +78,8 @@ def patch_of(renames):
     """Return one patch that renames all files, or none."""
     sections = [f"*** Update File: {each['from']}\n*** Move to: {each['to']}\n" for each in renames]
     return "*** Begin Patch\n" + "".join(sections) + "*** End Patch\n"
+
+
+def versions_of(renames):
+    """Return the files as the preview saw them, by path: if one is different when it is written, none is."""
+    return {each["from"]: each["version"] for each in renames}

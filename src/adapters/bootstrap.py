@@ -43,7 +43,9 @@ from codespace_es.aggregates.instance import InstanceStarted
 from codespace_es.codespace import Codespace
 from codespace_es.command_handlers.effect import open_effects
 from codespace_es.command_handlers.instance_life import InstanceLife, living, quiet_caller
+from codespace_es.command_handlers.orphaning import orphan_actions
 from codespace_es.command_handlers.serving_tools import CallServices
+from codespace_es.command_handlers.stacks import Session
 from codespace_es.command_handlers.starting import settle_at_start
 from codespace_es.command_handlers.turns import FairTurns
 from codespace_es.event_catalogue import CATALOGUE
@@ -69,7 +71,7 @@ from codespace_es.ports.under_way import UnderWay
 from codespace_es.ports.world import World
 from codespace_es.vocabulary.errors import CodespaceError
 from codespace_es.vocabulary.event import Caller, Channel
-from codespace_es.vocabulary.identifiers import InstanceId, RequestId
+from codespace_es.vocabulary.identifiers import ActionId, InstanceId, RequestId
 
 Transport = Literal["stdio", "http", "cli"]
 
@@ -202,10 +204,11 @@ def tools_of(settings: Settings) -> Surroundings:
     )
 
 
-async def _orphan(orphans: Sequence[OrphanedAction]) -> None:
+async def _orphan(world: World, orphans: Sequence[OrphanedAction]) -> None:
     """Pop the pending actions whose callbacks are gone with their process."""
     for orphan in orphans:
-        logging.getLogger(__name__).warning("%s has lost its callback", orphan.action_id)
+        session = Session(world.workspaces[orphan.workspace_id], orphan.work_id)
+        await orphan_actions(world, session, [ActionId(orphan.action_id)], quiet_caller(world))
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +273,7 @@ async def _alive(settings: Settings, transport: Transport, made: _Made) -> Async
                 tasks.start_soon(_settle, world)
             codespace = Codespace(world)
             if made.tools is not None:
-                made.tools.begin(partial(CallServices, world), _orphan)
+                made.tools.begin(partial(CallServices, world), partial(_orphan, world))
             try:
                 yield OpenCodespace(codespace, life, world)
             except CodespaceError as error:

@@ -90,6 +90,7 @@ class Services:
     asked: list[tuple[str, Mapping[str, Any]]]
     patches_staged: list[str] = field(default_factory=list)
     is_external: bool = False
+    expected_versions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def patches(self) -> tuple[str, ...]:
@@ -218,9 +219,9 @@ async def test_a_default_of_the_authors_own_stays(stage: Stage) -> None:
     assert (await stage.apply(action_id, "why")).text == "mine why"
 
 
-async def test_an_apply_that_says_nothing_has_a_text(stage: Stage) -> None:
+async def test_a_callback_may_say_nothing(stage: Stage) -> None:
     action_id = await stage.push(label="l", apply="nothing", reject="nothing")
-    assert (await stage.apply(action_id)).text == "Applied: the label"
+    assert await stage.apply(action_id) == CallbackResult("")
     action_id = await stage.push(label="l", apply="nothing", reject="nothing")
     assert await stage.tools.reject(call_of(action_id)) is None
     action_id = await stage.push(label="l", apply="nothing")

@@ -137,6 +137,7 @@ class NoServices:
 
     patches: tuple[str, ...] = ()
     is_external = False
+    expected_versions: Mapping[str, str] = {}
 
     async def serve(self, method: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
         raise AssertionError(method)

@@ -148,7 +148,7 @@ class HostedTools:
         source, host = await self._find_callbacks(call)
         services = self._serve(CallSubject(
             f"{call.caller.request_id}/{call.action_id}", call.workspace_id, call.work_id, call.source_tool_name,
-            decision, call.caller,
+            decision, call.caller, call.action_id,
         ))
         message = {
             "kind": "run", "call": f"{call.caller.request_id}/{call.action_id}", "decision": decision,
@@ -172,10 +172,10 @@ class HostedTools:
         if result is None:
             if decision == "reject":
                 return None
-            result = SaidResult(content=f"Applied: {call.label}", is_error=False)
+            result = SaidResult(content="", is_error=False)
         return CallbackResult(
             result.content, _clean(call.source_tool_name, result), result.is_error, services.patches,
-            services.is_external,
+            services.expected_versions, services.is_external,
         )
 
     async def _find_callbacks(self, call: ActionCall) -> tuple[Source, Host]:

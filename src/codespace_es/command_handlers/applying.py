@@ -12,7 +12,7 @@ from codespace_es.command_handlers.calling_back import answer_from_log, begin_ef
 from codespace_es.command_handlers.concluding import Applied, NotApplied, ResolvedAction, Said, apply_failed
 from codespace_es.command_handlers.consuming import BLOCKED_CODES
 from codespace_es.command_handlers.editing import plan_staged
-from codespace_es.command_handlers.patching import plan_texts
+from codespace_es.command_handlers.patching import preview_patches
 from codespace_es.command_handlers.resolve_request import Resolve
 from codespace_es.command_handlers.staging import extra_body
 from codespace_es.command_handlers.writing import PatchRequest, PreparedPatch, write_patch
@@ -88,7 +88,10 @@ async def _apply_by_callback(world: World, resolve: Resolve, call: ActionCall) -
         await begin_effect(world, resolve.session, call.action_id, resolve.caller)
     try:
         return await _write(
-            world, resolve, lambda: plan_texts(world, resolve.session.workspace, returned.patches),
+            world, resolve,
+            lambda: preview_patches(
+                world, resolve.session.workspace, returned.patches, returned.expected_versions
+            ),
             {"patches": list(returned.patches)}, is_begun=True, said=said,
         )
     except CodespaceError as error:

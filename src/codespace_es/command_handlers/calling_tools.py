@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from codespace_es.admission import admit, require_usable_work
+from codespace_es.command_handlers.gating import require_resolved
 from codespace_es.command_handlers.serving_tools import CallServices
 from codespace_es.ports.custom_tools import CallSubject
 from codespace_es.ports.world import World
@@ -41,14 +42,17 @@ async def call_custom_tool(world: World, command: CallCustomTool, caller: Caller
     """Return what the tool returned.
 
     Raises:
-        CodespaceError: WORKSPACE_NOT_FOUND, UNAUTHORIZED, INVALID_ARGUMENT; TIMEOUT; TOOL_FAILED if it raised, said so
-            itself or lost its process; and whatever its code was refused and let through.
+        CodespaceError: WORKSPACE_NOT_FOUND, UNAUTHORIZED, PENDING_ACTION_UNRESOLVED, INVALID_ARGUMENT; TIMEOUT;
+            TOOL_FAILED if it raised, said so itself or lost its process; and whatever its code was refused and let
+            through.
     """
     require_usable_work(command.work_id)
     catalogue = await world.custom_tools.catalogue()
     found = next((tool for tool in catalogue.tools if tool.name == command.tool), None)
     is_read_only = found is not None and found.is_read_only
-    admit(world.workspaces, command.workspace_id, "read" if is_read_only else "write")
+    workspace = admit(world.workspaces, command.workspace_id, "read" if is_read_only else "write")
+    if not is_read_only:
+        await require_resolved(world, workspace, command.work_id, caller)
     subject = CallSubject(
         caller.request_id, command.workspace_id, command.work_id, command.tool, "execute", caller
     )

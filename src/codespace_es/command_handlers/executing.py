@@ -64,11 +64,13 @@ class ExecResult(Answer):
 
 
 async def exec_command(
-    world: World, command: ExecCommand, caller: Caller, *, resumed: ApprovalId | None = None, is_granted: bool = False
+    world: World, command: ExecCommand, caller: Caller, *, resumed: ApprovalId | None = None, is_granted: bool = False,
+    is_gated: bool = True,
 ) -> ExecResult:
     """Return the process that was started, now or by an earlier call with the same key; `resumed` is its hold.
 
-    `is_granted`: it belongs to something that was admitted, and granted where grants are wanted.
+    `is_granted`: it belongs to something that was granted, where grants are wanted. Without `is_gated` it belongs to a
+    resolve, so nothing that is pending stands in its way.
 
     Raises:
         CodespaceError: the codes of contract B1.8.
@@ -82,8 +84,9 @@ async def exec_command(
     replay = await attempt.find_replay()
     if replay is not None:
         return replay
-    if resumed is None and not is_granted:
+    if resumed is None and is_gated:
         await require_resolved(world, workspace, command.work_id, caller)
+    if resumed is None and not is_granted:
         await hold_if_required(world, held_command(world, command), caller)
     try:
         lease = await take_lease(world, workspace, caller)

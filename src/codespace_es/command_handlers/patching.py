@@ -3,7 +3,7 @@
 In order: expected versions, by path; the format; every hunk's place; the files' rules. Source: contract B1.6, B3, A3.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Annotated
@@ -24,7 +24,7 @@ from codespace_es.v4a.warning import PatchWarning
 from codespace_es.vocabulary import limits
 from codespace_es.vocabulary.answer import Command, Notice
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
-from codespace_es.vocabulary.event import ABSENT, Caller
+from codespace_es.vocabulary.event import ABSENT, Caller, Version
 from codespace_es.vocabulary.fingerprint import fingerprint
 from codespace_es.vocabulary.identifiers import ApprovalId
 from codespace_es.vocabulary.patch_result import PatchResult
@@ -50,11 +50,12 @@ class ApplyPatch(Command):
 
 async def apply_patch(
     world: World, command: ApplyPatch, caller: Caller, *, resumed: ApprovalId | None = None,
-    source_tool_name: str | None = None,
+    source_tool_name: str | None = None, is_gated: bool = True,
 ) -> PatchResult:
     """Return what the patch did or would do. Raises the codes of B1.6.
 
-    `resumed` is the hold that allows it, `source_tool_name` the custom tool that wrote it, if one did.
+    `resumed` is the hold that allows it, `source_tool_name` the custom tool that wrote it, if one did. Without
+    `is_gated` it belongs to a resolve, so nothing that is pending stands in its way.
     """
     workspace = admit(world.workspaces, command.workspace_id, "write")
     require_usable_key(command.operation_key)
@@ -78,15 +79,23 @@ async def apply_patch(
         held=lambda: to_thread.run_sync(held_patch, world, command),
         resumed=resumed,
         expected_versions=command.expected_versions,
+        is_gated=is_gated,
     )
     return await write_patch(world, request, caller)
 
 
 def preview_patch(world: World, workspace: Workspace, command: ApplyPatch) -> PreparedPatch:
     """Return what the patch would do to the files as they are. For a worker thread. Raises the refusals of planning."""
+    return preview_patches(world, workspace, (command.patch,), command.expected_versions)
+
+
+def preview_patches(
+    world: World, workspace: Workspace, texts: Sequence[str], expected_versions: Mapping[str, Version]
+) -> PreparedPatch:
+    """Return what patches do one after the other, as one plan. For a worker thread. Raises the refusals of planning."""
     files = world.files.open(workspace.root)
-    _require_versions(files, command)
-    return plan_texts(world, workspace, (command.patch,), files)
+    _require_versions(files, expected_versions)
+    return plan_texts(world, workspace, texts, files)
 
 
 def held_patch(world: World, command: ApplyPatch) -> HeldRequest:
@@ -155,10 +164,10 @@ def _require_bounded(command: ApplyPatch) -> None:
         )
 
 
-def _require_versions(files: WorkspaceFiles, command: ApplyPatch) -> None:
+def _require_versions(files: WorkspaceFiles, expected_versions: Mapping[str, Version]) -> None:
     """Check every listed path in sorted order, whether or not the patch touches it. Raises VERSION_CONFLICT."""
-    for path in sorted(command.expected_versions):
-        expected = command.expected_versions[path]
+    for path in sorted(expected_versions):
+        expected = expected_versions[path]
         found = files.version(path)
         if found != expected:
             raise CodespaceError(

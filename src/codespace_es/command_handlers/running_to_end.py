@@ -29,13 +29,15 @@ class EndedCommand:
     """There was more, or some of it was printed faster than it could be read."""
 
 
-async def run_to_end(world: World, command: ExecCommand, caller: Caller, *, is_granted: bool) -> EndedCommand:
-    """Return how `command` ended; `is_granted`: by a grant that stands for it already. Cancelled, it ends the command.
+async def run_to_end(
+    world: World, command: ExecCommand, caller: Caller, *, is_granted: bool, is_gated: bool
+) -> EndedCommand:
+    """Return how `command` ended; for the flags see `exec_command`. Cancelled, it ends the command.
 
     Raises:
         CodespaceError: those of `exec_command`.
     """
-    started = await exec_command(world, command, caller, is_granted=is_granted)
+    started = await exec_command(world, command, caller, is_granted=is_granted, is_gated=is_gated)
     try:
         output, is_cut = await _read_all(world, started.process_id, caller)
         report = await ask_process(world, AskProcess(process_id=started.process_id), caller)

@@ -17,7 +17,8 @@ from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from codespace_es.admission import admit
-from codespace_es.command_handlers.patching import ApplyPatch, apply_patch, preview_patch
+from codespace_es.command_handlers.calling_back import begin_effect
+from codespace_es.command_handlers.patching import ApplyPatch, apply_patch, preview_patches
 from codespace_es.command_handlers.reading import (
     FindFiles,
     ReadFile,
@@ -29,12 +30,13 @@ from codespace_es.command_handlers.reading import (
 from codespace_es.command_handlers.running_to_end import run_to_end
 from codespace_es.command_handlers.stacks import Session
 from codespace_es.command_handlers.staging import LoggedPendingActions
-from codespace_es.invocation import ExecCommand
+from codespace_es.invocation import ExecCommand, require_runnable
 from codespace_es.ports.custom_tools import CallSubject
 from codespace_es.ports.pending_actions import Closure, NewAction, PushedAction, RegisteredCallback
 from codespace_es.ports.world import World
 from codespace_es.vocabulary import limits
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
+from codespace_es.vocabulary.event import Version
 
 
 class _Asked(BaseModel):
@@ -86,12 +88,18 @@ class CallServices:
     subject: CallSubject
     pushed: list[PushedAction] = field(default_factory=list)
     _staged: list[str] = field(default_factory=list)
+    _expected_versions: Mapping[str, Version] = field(default_factory=dict)
     _is_external: bool = False
 
     @property
     def patches(self) -> tuple[str, ...]:
         """Patches that an `apply` has staged."""
         return tuple(self._staged)
+
+    @property
+    def expected_versions(self) -> Mapping[str, Version]:
+        """What it expects of files when they are written."""
+        return self._expected_versions
 
     @property
     def is_external(self) -> bool:
@@ -169,7 +177,10 @@ class CallServices:
             ) from error
         if self.subject.phase == "apply" and not asked.check_only:
             return await self._stage(command)
-        result = await apply_patch(self.world, command, self.subject.caller, source_tool_name=self.subject.tool)
+        result = await apply_patch(
+            self.world, command, self.subject.caller, source_tool_name=self.subject.tool,
+            is_gated=self.subject.phase == "execute",
+        )
         if result.status not in ("applied", "checked"):
             fault = result.error
             raise CodespaceError(
@@ -190,8 +201,11 @@ class CallServices:
                 detail={"field": "operation_key"},
             )
         workspace = admit(self.world.workspaces, command.workspace_id, "write")
-        prepared = await to_thread.run_sync(preview_patch, self.world, workspace, command)
+        texts = (*self._staged, command.patch)
+        expected = {**self._expected_versions, **command.expected_versions}
+        prepared = await to_thread.run_sync(preview_patches, self.world, workspace, texts, expected)
         self._staged.append(command.patch)
+        self._expected_versions = expected
         return {"status": "staged", "files": list(prepared.files)}
 
     async def exec(self, asked: _Exec) -> dict[str, Any]:
@@ -200,9 +214,15 @@ class CallServices:
             workspace_id=self.subject.workspace_id, work_id=self.subject.work_id, command=asked.argv, stdin="null",
             timeout_ms=None if asked.timeout is None else max(1, int(asked.timeout * 1000)),
         )
+        workspace = admit(self.world.workspaces, command.workspace_id, "exec")
+        require_runnable(command.command)
+        if self.subject.phase == "apply" and self.subject.action_id is not None:
+            session = Session(workspace, self.subject.work_id)
+            await begin_effect(self.world, session, self.subject.action_id, self.subject.caller)
         self._is_external = True
         ended = await run_to_end(
-            self.world, command, self.subject.caller, is_granted=self.subject.phase == "apply"
+            self.world, command, self.subject.caller, is_granted=self.subject.phase == "apply",
+            is_gated=self.subject.phase == "execute",
         )
         return asdict(ended)
 

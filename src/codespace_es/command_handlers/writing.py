@@ -102,6 +102,8 @@ class PatchRequest:
     expected_versions: Mapping[str, Version] = field(default_factory=dict)
     source_tool_name: str | None = None
     """The custom tool that wrote it."""
+    is_gated: bool = True
+    """It waits behind what is pending, where the operator wants that."""
     resolves: ResolvedAction | None = None
     """The pending action that is carried out: its resolve begins and ends together with the operation."""
 
@@ -118,7 +120,7 @@ async def write_patch(world: World, request: PatchRequest, caller: Caller) -> Pa
     if replay is not None:
         return replay
     is_new_effect = request.resumed is None and not request.check_only
-    if is_new_effect and request.resolves is None:
+    if is_new_effect and request.is_gated and request.resolves is None:
         await require_resolved(world, request.workspace, request.work_id, caller)
     if request.held is not None and is_new_effect and policy.needs_hold(request.workspace, caller.channel):
         await hold_if_required(world, await request.held(), caller)

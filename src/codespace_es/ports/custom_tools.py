@@ -5,11 +5,12 @@ has its time limit, and what runs too long is ended. Source: decision 32; docs/c
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
-from codespace_es.vocabulary.event import Caller
+from codespace_es.vocabulary.event import Caller, Version
+from codespace_es.vocabulary.identifiers import ActionId
 
 Phase = Literal["execute", "apply", "reject"]
 
@@ -61,8 +62,8 @@ class CallSubject:
     """Name of the tool; for a callback, the `source_tool_name` of its action."""
     phase: Phase
     caller: Caller
-    callback_context: Mapping[str, Any] = field(default_factory=dict)
-    """What a callback is told beside the reason: `action_id, label, payload, details, extra`."""
+    action_id: ActionId | None = None
+    """Of the pending action whose callback it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,11 @@ class ToolServices(Protocol):
     @property
     def patches(self) -> tuple[str, ...]:
         """Patches that an `apply` has staged, oldest first."""
+        ...
+
+    @property
+    def expected_versions(self) -> Mapping[str, Version]:
+        """What it expects of files when they are written."""
         ...
 
     @property

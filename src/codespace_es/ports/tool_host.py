@@ -6,10 +6,10 @@ Source: decisions 30 to 32.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from codespace_es.vocabulary.event import Caller
+from codespace_es.vocabulary.event import Caller, Version
 from codespace_es.vocabulary.identifiers import ActionId, OperationId
 
 
@@ -45,6 +45,8 @@ class CallbackResult:
     """It says itself that it failed: the action is over, and its staged patches are dropped."""
     patches: tuple[str, ...] = ()
     """V4A texts, in the order in which they were staged; written as one operation, or none of them."""
+    expected_versions: Mapping[str, Version] = field(default_factory=dict)
+    """What has to be so of files when the patches are written."""
     is_external: bool = False
     """It ran a command or wrote by itself: running it again would repeat that."""
 
