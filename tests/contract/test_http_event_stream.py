@@ -4,6 +4,7 @@ import json
 import signal
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ import pytest
 
 from adapters.http import event_stream
 from adapters.http.event_stream import EventStreams
+from codespace_es.aggregates.instance import InstanceStopped
+from codespace_es.vocabulary.event import Envelope, RecordedEvent
+from codespace_es.vocabulary.identifiers import AppendId, InstanceId, RequestId, StreamId
 from support.http_client import OPERATOR_TOKEN, TOKEN, HttpServer, http_product, serving
 from support.stdio_client import SECONDS_MAX
 
@@ -114,6 +118,53 @@ async def test_a_quiet_stream_shows_that_it_lives_and_ends_with_its_client(monke
         await response({}, receive, send)
     assert log.after == 7
     assert sent[1:3] == [b"retry: 2000\n\n", b": still here\n\n"]
+
+
+class _MuchNews:
+    """A log in which much has happened, and that counts what is asked for."""
+
+    told = 0
+
+    async def head(self) -> tuple[int, bytes]:
+        return 10**9, bytes(32)
+
+    async def follow(self, *, after: int) -> AsyncIterator[RecordedEvent]:
+        envelope = Envelope(
+            recorded_at=datetime(2026, 1, 1, tzinfo=UTC), instance_id=InstanceId("inst-x"),
+            append_id=AppendId("apd-x"), request_id=RequestId("req-x"), channel="mcp",
+        )
+        while True:
+            self.told += 1
+            yield RecordedEvent(
+                after + self.told, StreamId("inst-x"), 1, InstanceStopped(reason="eof"),
+                envelope.model_dump_json(exclude_none=True).encode(),
+            )
+
+
+async def test_for_a_client_that_reads_nothing_nothing_is_made() -> None:
+    """So a stream costs no memory, however slow its client is and however much happens."""
+    log = _MuchNews()
+    is_full, is_gone = anyio.Event(), anyio.Event()
+    sent: list[bytes] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message.get("body", b""))
+        if len(sent) == 5:
+            is_full.set()
+            await anyio.sleep_forever()
+
+    async def receive() -> dict[str, str]:
+        await is_gone.wait()
+        return {"type": "http.disconnect"}
+
+    response = await answered(EventStreams(log), after="0")  # type: ignore[arg-type]  # what is asked of a log is there
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(response, {}, receive, send)
+            await is_full.wait()
+            await anyio.wait_all_tasks_blocked()
+            assert (log.told, len(sent)) == (3, 5)  # beside the answer's head and how soon to try again
+            tasks.cancel_scope.cancel()
 
 
 async def test_there_is_room_for_so_many_streams_and_for_one_more_when_one_has_ended(
