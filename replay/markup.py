@@ -1,6 +1,6 @@
 """Writing HTML from text that isn't to be trusted: escaped, and nothing unseen gets through."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from html import escape
 
@@ -48,3 +48,8 @@ def moment(at: datetime | None) -> str:
     """Return a time, UTC, to the second."""
     return "" if at is None else f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
+
+def heading(name: str, what: str, count: int, told: int) -> Iterator[str]:
+    """Yield a heading that says how many things there are, and how many of them are told."""
+    some = f", the first {told:,} of {count:,}" if told < count else f", {count:,}"
+    yield f"<h2>{shown(name)} <small>{shown(what)}{some}</small></h2>"

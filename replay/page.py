@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Iterator
 
 from codespace_es.vocabulary.event import ABSENT
-from replay.markup import chip, diff, moment, pairs, shown, shown_lines
+from replay.markup import chip, diff, heading, moment, pairs, shown, shown_lines
+from replay.page_people import actions, approvals, open_things, still_open, works
 from replay.page_style import STYLE
-from replay.report import Gathered, ToldApproval, ToldCommand, ToldOperation
+from replay.report import Gathered, ToldCommand, ToldOperation
 
 _LOOKS = {
     "applied": "good", "checked": "link", "rejected": "odd", "failed_rolled_back": "bad", "failed_partial": "bad",
-    "unknown": "bad", "granted": "good", "consumed": "good", "denied": "bad", "expired": "odd", "pending": "odd",
+    "unknown": "bad",
 }
 _COMMAND_CHIPS = {True: ("done", "good"), False: ("no success", "bad"), None: ("runs", "odd")}
 _FILES_OPEN_MAX = 10
@@ -29,7 +30,8 @@ def page(told: Gathered, *, made_at: str, software: str) -> Iterator[str]:
     title = _title(told)
     yield f"{_HEAD}<title>{shown(title)}</title><style>{STYLE}</style></head><body><main>"
     yield f"<h1>{shown(title)}</h1>{_subtitle(told)}{_verdict(told)}{_cards(told)}"
-    for part in (_files, _operations, _commands, _approvals, _refusals, _timeline, _verification):
+    done = (_files, _operations, _commands, approvals, actions, _refusals)
+    for part in (works, *done, open_things, _timeline, _verification):
         yield from part(told)
     yield (
         f"<footer>Made at {shown(made_at)} by {shown(software)} from the event log {shown(told.store_id)}, positions "
@@ -80,6 +82,7 @@ def _cards(told: Gathered) -> str:
         (failed, "patches failed", "bad" if failed else ""),
         (told.counts["command"], "commands" + (f", {lost} without success" if lost else ""), "bad" if lost else ""),
         (told.counts["approval"], "approvals asked", ""),
+        (len(still_open(told)), "still open", "odd" if still_open(told) else ""),
     ]
     return '<div class="cards">' + "".join(
         f'<div class="card {look}"><b>{count:,}</b><span>{shown(name)}</span></div>' for count, name, look in cards
@@ -110,7 +113,7 @@ def _lines(summary: str | None) -> str:
 
 
 def _operations(told: Gathered) -> Iterator[str]:
-    yield from _heading("Operations", "every patch and undo that was asked for", told.counts["operation"],
+    yield from heading("Operations", "every patch and undo that was asked for", told.counts["operation"],
                         len(told.operations))
     for each in told.operations:
         yield from _operation(each)
@@ -133,7 +136,9 @@ def _operation(each: ToldOperation) -> Iterator[str]:
         ("tool", report.source), ("workspace", report.workspace_id),
     ]
     optional = {
-        "key": report.operation_key, "undoes": report.reverts, "undone by": report.reverted_by,
+        "key": report.operation_key, "work": report.work_id, "held as": each.approval_id,
+        "undoes": ", ".join((report.reverts or "", *(report.also_reverts or ()))) or None,
+        "undone by": report.reverted_by,
         "error": f"{report.error.code}: {report.error.message}" if report.error else None,
     }
     facts += [(name, value) for name, value in optional.items() if value is not None]
@@ -150,7 +155,7 @@ def _operation(each: ToldOperation) -> Iterator[str]:
 
 def _commands(told: Gathered) -> Iterator[str]:
     if told.counts["command"]:
-        yield from _heading("Commands", "every program that was run", told.counts["command"], len(told.commands))
+        yield from heading("Commands", "every program that was run", told.counts["command"], len(told.commands))
         for each in told.commands:
             yield from _command(each)
 
@@ -173,30 +178,6 @@ def _command(each: ToldCommand) -> Iterator[str]:
     yield "</div></details>"
 
 
-def _approvals(told: Gathered) -> Iterator[str]:
-    if not told.counts["approval"]:
-        return
-    yield from _heading("Approvals", "what had to be asked, and who decided", told.counts["approval"],
-                        len(told.approvals))
-    yield '<div class="sheet scroll"><table><tr><th>state</th><th>what</th><th>decided by</th><th>led to</th></tr>'
-    for each in told.approvals:
-        yield _approval(each)
-    yield "</table></div>"
-
-
-def _approval(each: ToldApproval) -> str:
-    report = each.report
-    reason = f'<br><span class="quiet">{shown(report.reason)}</span>' if report.reason else ""
-    effect = f'<a href="#{shown(report.effect_id)}">{shown(report.effect_id)}</a>' if report.effect_id else ""
-    decided = shown(report.decided_by) if report.decided_by else "nobody"
-    return (
-        f'<tr id="{shown(report.approval_id)}"><td>{chip(report.state, _LOOKS.get(report.state, ""))}</td>'
-        f'<td>{shown(report.title)}<br><span class="quiet">{shown(report.tool)}, {moment(each.began.recorded_at)}, '
-        f"asked by {shown(report.requested_by or 'unnamed')}</span></td><td>{decided}{reason}</td>"
-        f'<td class="mono">{effect}</td></tr>'
-    )
-
-
 def _refusals(told: Gathered) -> Iterator[str]:
     if told.refusals:
         yield "<h2>Refused calls <small>before anything began</small></h2><div class=\"sheet\"><table>"
@@ -209,7 +190,7 @@ def _refusals(told: Gathered) -> Iterator[str]:
 
 
 def _timeline(told: Gathered) -> Iterator[str]:
-    yield from _heading("Timeline", "every event, in order", told.entry_count, len(told.entries))
+    yield from heading("Timeline", "every event, in order", told.entry_count, len(told.entries))
     yield '<div class="sheet scroll"><table>'
     for entry in told.entries:
         yield (
@@ -239,9 +220,3 @@ def _verification(told: Gathered) -> Iterator[str]:
         '<p class="quiet">Whoever has the log can compare: <code>codespace-es verify --head '
         f"{report.head_position}:{shown(report.head_hash)}</code></p>"
     )
-
-
-def _heading(name: str, what: str, count: int, told: int) -> Iterator[str]:
-    some = f", the first {told:,} of {count:,}" if told < count else f", {count:,}"
-    yield f"<h2>{shown(name)} <small>{shown(what)}{some}</small></h2>"
-

@@ -15,6 +15,7 @@ from typing import Any
 from codespace_es.aggregates.approval import ApprovalCreated
 from codespace_es.aggregates.instance import InstanceCallRefused, InstanceStarted
 from codespace_es.aggregates.operation import OperationMinted
+from codespace_es.aggregates.pending.events import PendingActionPopped, PendingActionPushed
 from codespace_es.aggregates.process import PROCESS, Exited, NotStarted, ProcessNotStarted, ProcessSpawned
 from codespace_es.aggregates.process import Running as RunningProcess
 from codespace_es.ports.log import StoreUnavailableError
@@ -34,6 +35,7 @@ from replay.source import LogSource
 from replay.state_at import fold_past
 from replay.story import FileStory, tell_files
 from replay.verify import VerifyReport, verify
+from replay.work_story import IntentStory, WorkStory, fold_steering, names_of, tell_intent, tell_work
 
 ENTRIES_MAX = 2_000
 THINGS_MAX = 500
@@ -48,6 +50,8 @@ class ToldOperation:
     report: OperationReport
     began: TimelineEntry
     files: tuple[FileStory, ...]
+    approval_id: str | None = None
+    """The hold that it was resumed from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,18 @@ class ToldApproval:
 
 
 @dataclass(slots=True)
+class ToldAction:
+    """A preview that waited to be applied or discarded."""
+
+    action_id: str
+    began: TimelineEntry
+    label: str
+    tool: str
+    outcome: str | None = None
+    """None while it waits."""
+
+
+@dataclass(slots=True)
 class Gathered:
     """All that a page tells."""
 
@@ -93,9 +109,13 @@ class Gathered:
     operations: list[ToldOperation] = field(default_factory=list)
     commands: list[ToldCommand] = field(default_factory=list)
     approvals: list[ToldApproval] = field(default_factory=list)
+    actions: dict[str, ToldAction] = field(default_factory=dict)
+    works: list[WorkStory] = field(default_factory=list)
+    loose_intents: list[IntentStory] = field(default_factory=list)
+    """Instructions that belong to no work."""
     refusals: Counter[tuple[str, str]] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
-    """Of everything, also of what is too much to be told in full: operation, command, approval."""
+    """Of everything, also of what is too much to be told in full: operation, command, approval, action, work."""
     files: tuple[FileDifference, ...] = ()
 
 
@@ -114,12 +134,18 @@ def gather(source: LogSource, begin: int, end: int, *, session: str | None = Non
     """
     told = Gathered(store_id_of(source), begin, end, session, verify(source))
     removals = Removals(source)
+    steered: dict[StreamId, set[str]] = {}
     for recorded in takewhile(lambda each: each.position <= end, source.read_log(after=begin)):
         if session is not None and not _is_of_session(recorded, session):
             continue
         entry = project(recorded)
         _note(told, recorded, entry)
         _tell(source, told, recorded, entry, removals)
+        _note_action(told, recorded, entry)
+        if recorded.topic.startswith("steering."):
+            steered.setdefault(recorded.stream_id, set()).update(names_of(recorded.event))
+    for stream_id, names in steered.items():
+        _tell_works(source, told, stream_id, names)
     if session is None:
         told.files = difference(source, begin, end).files
     elif told.last_position:
@@ -172,11 +198,36 @@ def _tell(
     fold_past(_decider_of(stream_id), stream)
     if isinstance(event, OperationMinted):
         report = report_of(stream)
-        told.operations.append(ToldOperation(report, entry, tell_files(source, stream_id, event, removals)))
+        files = tell_files(source, stream_id, event, removals)
+        told.operations.append(ToldOperation(report, entry, files, event.approval_id))
     elif isinstance(event, ApprovalCreated):
         told.approvals.append(ToldApproval(approval_of(stream), entry))
     else:
         told.commands.append(_command(source, stream, entry))
+
+
+def _note_action(told: Gathered, recorded: RecordedEvent, entry: TimelineEntry) -> None:
+    event = recorded.event
+    if isinstance(event, PendingActionPushed):
+        told.counts["action"] += 1
+        if told.counts["action"] <= THINGS_MAX:
+            told.actions[event.action_id] = ToldAction(event.action_id, entry, event.label, event.source_tool_name)
+    elif isinstance(event, PendingActionPopped) and event.action_id in told.actions:
+        told.actions[event.action_id].outcome = event.outcome
+
+
+def _tell_works(source: LogSource, told: Gathered, stream_id: StreamId, names: set[str]) -> None:
+    """Tell the works and instructions of one workspace that the range is about, as they were at its end."""
+    state = fold_steering(each for each in source.read_stream(stream_id) if each.position <= told.end)
+    belonging = {intent.work_id for name, intent in state.intents.items() if name in names}
+    for work_id in state.works:
+        if work_id in names or work_id in belonging:
+            told.counts["work"] += 1
+            if len(told.works) < THINGS_MAX:
+                told.works.append(tell_work(source, stream_id, state, work_id))
+    told.loose_intents += [
+        tell_intent(source, stream_id, each) for each in state.attached(None) if each.intent_id in names
+    ][: THINGS_MAX]
 
 
 def _decider_of(stream_id: str) -> Decider[Any, Any]:

@@ -71,7 +71,7 @@ def tell_steering(source: LogSource, name: str) -> SteeringOf | None:
         state = fold_steering(recorded)
         work, intent = state.works.get(WorkId(name)), state.intents.get(IntentId(name))
         if intent is not None:
-            return SteeringOf(recorded=_naming(recorded, {name}), intent=_told(source, stream_id, intent))
+            return SteeringOf(recorded=_naming(recorded, {name}), intent=tell_intent(source, stream_id, intent))
         if work is not None:
             told = tell_work(source, stream_id, state, work.work_id)
             own = {name, *(each.intent_id for each in told.intents)}
@@ -87,7 +87,7 @@ def tell_work(source: LogSource, stream_id: StreamId, state: Steering, work_id: 
     work = state.works[work_id]
     return WorkStory(
         work_id=work_id, workspace_id=work.workspace_id, title=work.title, state=work.phase,
-        intents=tuple(_told(source, stream_id, each) for each in state.attached(work_id)),
+        intents=tuple(tell_intent(source, stream_id, each) for each in state.attached(work_id)),
     )
 
 
@@ -125,7 +125,8 @@ def _naming(recorded: Sequence[RecordedEvent], names: set[str]) -> tuple[Recorde
     return tuple(each for each in recorded if not names.isdisjoint(names_of(each.event)))
 
 
-def _told(source: LogSource, stream_id: StreamId, intent: Intent) -> IntentStory:
+def tell_intent(source: LogSource, stream_id: StreamId, intent: Intent) -> IntentStory:
+    """Return an instruction with its text."""
     content = None if intent.body is None else source.read_body(stream_id, intent.body.digest)
     return IntentStory(
         intent_id=intent.intent_id, work_id=intent.work_id, kind=intent.kind, state=intent.phase,

@@ -3,6 +3,7 @@
 import io
 import json
 from collections import deque
+from pathlib import Path
 
 import anyio
 import pytest
@@ -111,6 +112,24 @@ def test_the_log_is_filtered_by_work_hold_and_command(told: tuple[Project, dict[
     assert {topic.split(".")[0] for topic in topics(project, "--process", ids["process"])} == {"process", "approval"}
     assert topics(project, "--operation", ids["other"], "--work", ids["work"]) == []
     assert "process.spawned.v1" in topics(project, "--workspace", "demo", "--kind", "process")
+
+
+def test_the_report_tells_what_people_asked_for_who_decided_and_what_is_open(
+    told: tuple[Project, dict[str, str]], tmp_path: Path
+) -> None:
+    project, ids = told
+    assert project.call("report", "--output", str(tmp_path / "all.html")).returncode == 0
+    page = (tmp_path / "all.html").read_text(encoding="utf-8")
+    assert "be kind" in page
+    assert "the client itself" in page
+    assert f"<dt>held as</dt><dd>{ids['hold']}</dd>" in page
+    assert "Still open" not in page
+    granted = json.loads(project.call("log", "--kind", "approval.granted", "--json").stdout.splitlines()[0])["position"]
+    assert project.call("report", f"..{granted}", "--output", str(tmp_path / "then.html")).returncode == 0
+    page = (tmp_path / "then.html").read_text(encoding="utf-8")
+    still_open = page.partition("Still open")[2].partition("Timeline")[0]
+    assert ids["hold"] in still_open
+    assert ids["intent"] in still_open
 
 
 def test_a_bar_follows_a_long_read_and_is_gone_at_its_end(told: tuple[Project, dict[str, str]]) -> None:

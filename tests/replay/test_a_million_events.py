@@ -15,7 +15,7 @@ from large_log import make_log
 
 pytestmark = pytest.mark.soak
 
-EVENTS = int(os.environ.get("EVENTS", 1_000_000))
+EVENTS = int(os.environ.get("EVENTS", "1000000"))
 MEMORY_MB_MAX = 80
 """Of the whole process, Python and all that it imports included."""
 
