@@ -133,7 +133,7 @@ async def test_what_can_not_be_looked_at_is_listed_with_why(search, tmp_path):
     (ANYWHERE, "", ("pat", "empty")),
     (ANYWHERE, "f($$A)", ("pat", "$$$A")),
     (ANYWHERE, "a\nb", ("pat", "several nodes")),
-    (StructuralScope(language="go"), "$$$A", ("pat", "multi meta variable")),
+    (StructuralScope(language="go"), "$$$A", ("pat", "can't be all of it")),
     (StructuralScope(selector="nope"), "f()", ("selector", "kind `nope`")),
     (StructuralScope(("[",)), "f()", ("paths", "[")),
 ])

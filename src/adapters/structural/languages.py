@@ -49,6 +49,7 @@ LANGUAGES = (
     Language("tsx", (), ("tsx",)),
     Language("typescript", ("ts",), ("ts", "mts", "cts")),
     Language("yaml", ("yml",), ("yaml", "yml")),
+    Language("zig", (), ("zig",)),
 )
 """By name. A test asks the engine for each."""
 

@@ -69,12 +69,18 @@ def compiled(pattern: str, language: str, selector: str | None) -> Compiled:
 
 
 def _reason(report: str) -> str:
-    """Return the innermost cause of the engine's report, without its stack trace."""
+    """Return the innermost cause of the engine's report, without its stack trace.
+
+    It shows patterns with another sign than `$`, a different one in each language, so they are left out.
+    """
     causes = _CAUSES.findall(report.partition("Stack backtrace")[0])
     reason = " ".join((causes[-1] if causes else report.partition("\n")[0]).split()).rstrip(".")
-    reason = reason.replace("µ", "$")
     if reason.startswith("Multiple AST nodes are detected"):
         return "it is several nodes: one pattern is one node; give each its own, or wrap them and name a selector"
+    if reason.startswith("Standalone multi meta variable"):
+        return "$$$NAME can't be all of it: use $NAME, or put it into a larger pattern"
+    if reason.startswith("Fails to create Contextual pattern"):
+        return "no node of the selector's kind is in the pattern"
     if reason.startswith("No AST root is detected"):
         return "it holds no code"
     return reason[:1].lower() + reason[1:]

@@ -52,9 +52,9 @@ def test_names_that_begin_with_a_line_are_not_remembered():
 
 @pytest.mark.parametrize(("pattern", "language", "selector", "reason"), [
     ("a\nb", "python", None, "several nodes"),
-    ("$$$A", "python", None, "multi meta variable `$$$A`"),
+    ("$$$A", "python", None, "can't be all of it"),
     ("f($A)", "python", "no_such_kind", "kind `no_such_kind` is invalid"),
-    ("f($A)", "python", "if_statement", "selector `if_statement` matches no node"),
+    ("f($A)", "python", "if_statement", "no node of the selector's kind"),
 ])
 def test_a_fault_of_the_engine_is_told_in_one_line(pattern, language, selector, reason):
     with pytest.raises(PatternFaultError) as fault:
