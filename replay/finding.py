@@ -25,6 +25,7 @@ class Law(StrEnum):
     OPERATION = "operation"
     PROCESS = "process"
     APPROVAL = "approval"
+    PENDING = "pending"
     BODIES = "bodies"
     OPEN_INDEX = "open_index"
 
@@ -44,6 +45,7 @@ MEANINGS: Mapping[Law, str] = MappingProxyType({
     Law.OPERATION: "An operation's end doesn't fit its beginning, so its status can't be relied on.",
     Law.PROCESS: "How a command ended doesn't fit who asked for its end, so that can't be relied on.",
     Law.APPROVAL: "A hold and what it led to disagree, so that it ran once, or was allowed at all, can't be relied on.",
+    Law.PENDING: "A preview and what applied it disagree, so that it was done once, or at all, can't be relied on.",
     Law.BODIES: "Recorded contents are missing or changed: an undo, a repeat or an audit of them is impossible.",
     Law.OPEN_INDEX: "The list of what is open is wrong: run `store reindex`; the events themselves are not affected.",
 })

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
 
-from codespace_es.aggregates.approval import ApprovalConsumed, ApprovalCreated, ApprovalResuming
+from codespace_es.aggregates.approval import ApprovalConsumed, ApprovalCreated, ApprovalDenied, ApprovalResuming
 from codespace_es.aggregates.claim import ClaimReleased, ClaimTaken
 from codespace_es.aggregates.instance import InstanceRecovered, InstanceStarted, InstanceStopped
 from codespace_es.aggregates.instance import Running as RunningInstance
 from codespace_es.aggregates.operation import Finished, Minted, OperationFinished, OperationMinted, OperationReverted
+from codespace_es.aggregates.pending.events import PendingActionPlaced, PendingActionPopped, PendingActionPushed
 from codespace_es.aggregates.process import ProcessExited, ProcessNotStarted, ProcessSpawned
 from codespace_es.aggregates.store import STORE_FORMAT, StoreCopied, StoreCreated
 from codespace_es.aggregates.workspace import WorkspaceBound
@@ -25,6 +26,12 @@ from replay.approval_laws import (
 )
 from replay.finding import Breach, Law
 from replay.memory import Memory, Seen, SeenAppend
+from replay.pending_laws import (
+    a_granted_hold_is_denied_only_by_a_discard,
+    an_action_ends_with_its_operation,
+    an_action_waits_where_it_was_placed,
+    an_end_has_its_answer,
+)
 from replay.process_laws import a_key_begins_with_its_command, an_end_has_its_cause
 
 AppendLaw = Callable[[SeenAppend, Memory], Iterator[Breach]]
@@ -146,6 +153,10 @@ LAWS: tuple[AppendLaw, ...] = (
     an_end_has_its_cause,
     a_hold_ends_with_its_effect,
     a_hold_has_its_claim_while_it_is_open,
+    an_action_waits_where_it_was_placed,
+    an_action_ends_with_its_operation,
+    an_end_has_its_answer,
+    a_granted_hold_is_denied_only_by_a_discard,
 )
 
 _CONCERNS: Mapping[AppendLaw, tuple[type[Event], ...]] = MappingProxyType({
@@ -158,6 +169,10 @@ _CONCERNS: Mapping[AppendLaw, tuple[type[Event], ...]] = MappingProxyType({
     a_hold_ends_with_its_effect: (
         ApprovalConsumed, ApprovalResuming, OperationMinted, OperationFinished, ProcessSpawned, ProcessNotStarted,
     ),
+    an_action_waits_where_it_was_placed: (PendingActionPushed, PendingActionPlaced),
+    an_action_ends_with_its_operation: (OperationMinted, OperationFinished, PendingActionPopped),
+    an_end_has_its_answer: (PendingActionPopped,),
+    a_granted_hold_is_denied_only_by_a_discard: (ApprovalDenied,),
     a_hold_has_its_claim_while_it_is_open: (ApprovalCreated, ClaimReleased, *ENDS_OF_A_HOLD),
 })
 """The events without which a law has nothing to say; a law that isn't named here sees every append."""
