@@ -46,7 +46,8 @@ def an_action_waits_where_it_was_placed(append: SeenAppend, _memory: Memory) -> 
         if placed.get(event.action_id) != seen.stream_id:
             yield _breach(seen, f"{event.action_id} isn't placed in the same append")
     for seen in append.events:
-        if isinstance(seen.recorded.event, PendingActionPlaced) and pushed.get(seen.stream_id) != placed[seen.stream_id]:
+        is_place = isinstance(seen.recorded.event, PendingActionPlaced)
+        if is_place and pushed.get(seen.stream_id) != placed[seen.stream_id]:
             yield _breach(seen, "it isn't pushed there in the same append")
 
 
@@ -54,32 +55,38 @@ def an_action_ends_with_its_operation(append: SeenAppend, memory: Memory) -> Ite
     """An operation carries out what is being resolved under its id, and both end in one append, the same way."""
     if not append.is_whole:
         return
-    ends: dict[str, tuple[str, str | None]] = {}
-    for seen in append.events:
-        event = seen.recorded.event
-        if isinstance(event, PendingActionPopped):
-            ends[event.action_id] = (event.outcome, event.effect_id)
-        elif isinstance(event, PendingActionReturned):
-            ends[event.action_id] = ("returned", None)
-    finished: set[str] = set()
+    ends = dict(_ends(append))
+    finished = {seen.stream_id for seen in append.events if isinstance(seen.recorded.event, OperationFinished)}
     for seen in append.events:
         event = seen.recorded.event
         if isinstance(event, OperationMinted) and event.action_id is not None:
             if not _is_being_resolved(append, memory, event, seen.stream_id):
                 yield _breach(seen, f"{event.action_id}, which it carries out, isn't being resolved by it")
         elif isinstance(event, OperationFinished) and isinstance(seen.before, Minted):
-            finished.add(seen.stream_id)
             action_id = seen.before.minted.action_id
-            if action_id is None:
-                continue
-            outcome, effect_id = ends.get(action_id, (None, None))
-            allowed = _ENDS_OF_STATUS.get(event.status, ("failed",))
-            if outcome not in allowed or (outcome != "returned" and effect_id != seen.stream_id):
+            if action_id is not None and not _fits(event, seen.stream_id, ends.get(action_id)):
                 yield _breach(seen, f"{action_id}, which it carries out, doesn't end with it: it is {event.status}")
+        elif isinstance(event, PendingActionPopped) and event.effect_id not in (None, *finished):
+            yield _breach(seen, f"{event.effect_id}, which it led to, doesn't end with it")
+
+
+def _ends(append: SeenAppend) -> Iterator[tuple[str, tuple[str, str | None]]]:
+    """Yield each action whose resolve ends here, with how, and the operation that it names."""
     for seen in append.events:
         event = seen.recorded.event
-        if isinstance(event, PendingActionPopped) and event.effect_id is not None and event.effect_id not in finished:
-            yield _breach(seen, f"{event.effect_id}, which it led to, doesn't end with it")
+        if isinstance(event, PendingActionPopped):
+            yield event.action_id, (event.outcome, event.effect_id)
+        elif isinstance(event, PendingActionReturned):
+            yield event.action_id, ("returned", None)
+
+
+def _fits(finished: OperationFinished, operation_id: str, end: tuple[str, str | None] | None) -> bool:
+    """Return whether an action ended as its operation did."""
+    if end is None:
+        return False
+    outcome, effect_id = end
+    is_allowed = outcome in _ENDS_OF_STATUS.get(finished.status, ("failed",))
+    return is_allowed and (outcome == "returned" or effect_id == operation_id)
 
 
 def _is_being_resolved(append: SeenAppend, memory: Memory, minted: OperationMinted, operation_id: str) -> bool:

@@ -5,9 +5,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from adapters.log import bodies, schema
+from adapters.log import bodies
 from adapters.log.chain import GENESIS, link
 from adapters.log.rows import encode_event
+from adapters.log.sqlite import schema
 from adapters.log.sqlite.connecting import driver
 from codespace_es.ports.log import NewBody
 from codespace_es.vocabulary.event import Envelope, Event
