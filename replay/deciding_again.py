@@ -62,6 +62,7 @@ from codespace_es.aggregates.workspace import BindWorkspace, WorkspaceBound
 from codespace_es.vocabulary.decider import Decider
 from codespace_es.vocabulary.errors import CodespaceError
 from codespace_es.vocabulary.event import Envelope, Event
+from replay.deciding_stacks import COMMANDS_BY_STATE
 
 _BEFORE_ITS_APPEND = timedelta(minutes=1)
 """A decision is a little older than the append that records it; how much is not recorded."""
@@ -110,8 +111,9 @@ def decide_again(
         LookupError: no command leads to such an event, so there is nothing to decide.
     """
     told: str | None = "nothing would be decided"
-    for command in _commands(events, envelope):
+    for make in _commands(before, events, envelope):
         try:
+            command = make()
             decided = decider.decide(before, command)
         except (CodespaceError, AssertionError) as refusal:
             told = f"it would be refused: {refusal}"
@@ -122,18 +124,19 @@ def decide_again(
     return told
 
 
-def _commands(events: Sequence[Event], envelope: Envelope) -> Iterator[object]:
-    """Yield the commands that may have led to `events`."""
-    first = events[0]
-    if len(events) == 2 and isinstance(first, OperationMinted) and isinstance(events[1], OperationFinished):
-        yield MintFinishedOperation(first, events[1])
-        return
-    timed = _TIMED.get(type(first))
-    if timed is not None:
-        yield timed(first, envelope.recorded_at)
-        yield timed(first, envelope.recorded_at - _BEFORE_ITS_APPEND)
-        return
-    yield _COMMANDS[type(first)](first)
+def _commands(before: object, events: Sequence[Event], envelope: Envelope) -> Iterator[Callable[[], object]]:
+    """Yield what makes the commands that may have led to `events`; an AssertionError: nothing can have led to them."""
+    first, kind = events[0], type(events[0])
+    if len(events) == 2 and isinstance(first, OperationMinted) and isinstance(finished := events[1], OperationFinished):
+        yield lambda: MintFinishedOperation(first, finished)
+    elif kind in _TIMED:
+        yield lambda: _TIMED[kind](first, envelope.recorded_at)
+        yield lambda: _TIMED[kind](first, envelope.recorded_at - _BEFORE_ITS_APPEND)
+    elif kind in COMMANDS_BY_STATE:
+        yield lambda: COMMANDS_BY_STATE[kind](first, before)
+    else:
+        command = _COMMANDS[kind](first)
+        yield lambda: command
 
 
 def _fields(recorded: Sequence[Event], decided: Sequence[Event]) -> str:

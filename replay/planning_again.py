@@ -1,8 +1,13 @@
-"""Planning a recorded patch again, with today's parser and planner, on the files as they were recorded then."""
+"""Planning a recorded patch again, with today's parser and planner, on the files as they were recorded then.
 
+An undo is planned again from the plans of what it undid.
+"""
+
+import json
 from collections.abc import Mapping
 
 from codespace_es.aggregates.operation import OperationMinted
+from codespace_es.v4a.inverse import invert_plans
 from codespace_es.v4a.parser import parse_patch
 from codespace_es.v4a.planner import plan_patch
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
@@ -60,6 +65,8 @@ def plan_again(source: LogSource, stream_id: StreamId, minted: OperationMinted) 
     Raises:
         NotPlannableError: it wasn't a patch text, or its contents aren't stored.
     """
+    if minted.source == "revert" and minted.plan:
+        return _difference(minted.plan, _undo_again(source, stream_id, minted))
     if minted.source != "apply_patch" or not minted.plan:
         raise NotPlannableError("it has no patch text with a plan")
     request = read_version(source, minted.request.digest, (stream_id,))
@@ -85,6 +92,25 @@ def plan_again(source: LogSource, stream_id: StreamId, minted: OperationMinted) 
     except CodespaceError as refusal:
         return f"it would be refused: {refusal}"
     return _difference(minted.plan, plan.files)
+
+
+def _undo_again(source: LogSource, stream_id: StreamId, minted: OperationMinted) -> tuple[PlannedFile, ...]:
+    """Return the plan that undoes what a recorded undo was asked to undo. Raises NotPlannableError."""
+    request = read_version(source, minted.request.digest, (stream_id,))
+    if request is None:
+        raise NotPlannableError("what it was asked to undo isn't stored")
+    try:
+        asked = json.loads(request)
+        names = (str(asked["operation_id"]), *map(str, asked.get("also", ())))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise NotPlannableError("what it was asked to undo can't be read") from None
+    undone = {}
+    for name in names:
+        opening = source.read_stream(StreamId(name))[:1]
+        if not opening or not isinstance(opening[0].event, OperationMinted):
+            raise NotPlannableError("what it undid isn't recorded")
+        undone[opening[0].position] = opening[0].event.plan
+    return invert_plans([undone[position] for position in sorted(undone, reverse=True)])
 
 
 def _difference(recorded: tuple[PlannedFile, ...], today: tuple[PlannedFile, ...]) -> str | None:

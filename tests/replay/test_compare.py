@@ -1,7 +1,10 @@
 """Deciding the past again: the same where nothing has changed, and each place named where something has."""
 
+from pathlib import Path
+
 import anyio
 import pytest
+from stored_log import load
 from tampering import Tamperer
 from test_files_at import live
 
@@ -11,6 +14,9 @@ from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.vocabulary.identifiers import workspace_key
 from replay.compare import Comparison, compare
 from replay.deciding_again import _COMMANDS, _TIMED
+from replay.deciding_stacks import COMMANDS_BY_STATE
+
+STORED = Path(__file__).parent / "logs" / "v0.1.0"
 
 STEPS = [
     ("add", 0, 0), ("add", 1, 0), ("update", 0, 0), ("move", 0, 2), ("update", 0, 0), ("undo", 3, 0), ("delete", 1, 0),
@@ -36,8 +42,8 @@ def test_what_today_s_code_has_written_it_would_decide_again(real):
     assert comparison.differences == ()
     assert comparison.is_same
     assert comparison.decided == comparison.events
-    assert comparison.planned == 5
-    assert comparison.undecidable == {"patch: it has no patch text with a plan": 2}
+    assert comparison.planned == 6, "the undo as well"
+    assert comparison.undecidable == {"patch: it has no patch text with a plan": 1}
 
 
 def test_every_event_of_a_life_follows_from_a_command(written_life):
@@ -76,6 +82,7 @@ def test_what_is_not_stored_any_more_is_counted_not_judged(real, tmp_path):
     comparison = read(path)
     assert comparison.is_same
     assert comparison.undecidable["patch: its patch text isn't stored"] == 5
+    assert comparison.undecidable["patch: what it was asked to undo isn't stored"] == 1
 
 
 def test_a_patch_whose_text_would_lead_elsewhere_is_named(real, tmp_path):
@@ -89,10 +96,14 @@ def test_a_patch_whose_text_would_lead_elsewhere_is_named(real, tmp_path):
     assert (difference.position, difference.today) == (position, "its plan would differ for a.txt, z.txt")
 
 
-KINDS_NOT_DECIDED_AGAIN = ("steering", "pending")
-"""They are told as undecidable, with their number."""
-
-
 def test_every_event_has_its_command_but_a_copy_s_first():
-    without = {topic for topic, event in CATALOGUE.items() if event not in {**_COMMANDS, **_TIMED}}
-    assert {topic for topic in without if not topic.startswith(KINDS_NOT_DECIDED_AGAIN)} == {"store.copied.v1"}
+    known = {**_COMMANDS, **_TIMED, **COMMANDS_BY_STATE}
+    assert {topic for topic, event in CATALOGUE.items() if event not in known} == {"store.copied.v1"}
+
+
+def test_what_a_session_of_holds_commands_steering_and_previews_decided_would_be_decided_again(tmp_path):
+    text = (STORED / "session.jsonl").read_text(encoding="utf-8")
+    load(text, tmp_path / "session.db")
+    comparison = read(tmp_path / "session.db")
+    assert comparison.differences == ()
+    assert comparison.decided == comparison.events
