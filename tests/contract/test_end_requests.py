@@ -1,6 +1,7 @@
-"""A wish to end a command counts once it is on record: one that could not be recorded leaves nothing behind."""
+"""An end counts once it is on record: a wish that could not be leaves nothing behind, an exit waits to be."""
 
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -46,3 +47,40 @@ async def test_an_end_that_could_not_be_recorded_is_recorded_when_it_is_asked_ag
             report = await opened.codespace.handle(AskProcess(process_id=started.process_id), caller)
             assert isinstance(report, ProcessReport)
         assert report.termination == "terminated"
+
+
+@pytest.mark.parametrize("moment", ["timeout", "exit"])
+async def test_a_log_that_cannot_be_written_for_a_while_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """The server goes on, and what is told meanwhile is what is on record: the command runs."""
+    caller = Caller("mcp", RequestId("req-1"))
+    refused: list[Append] = []
+    async with Project.make(tmp_path).opened() as opened:
+        command = ["sleep", "300"] if moment == "timeout" else ["true"]
+        append_kind = type(opened.world.log)
+        really = append_kind.append
+
+        async def refuse_twice(log: Any, append: Append, caller: Caller) -> Any:
+            topic = append.events[0].event.TOPIC
+            if topic in ("process.exited.v1", "process.end_requested.v1") and len(refused) < 2:
+                refused.append(append)
+                raise StoreUnavailableError("the disk is full")
+            return await really(log, append, caller)
+
+        monkeypatch.setattr(append_kind, "append", refuse_twice)
+        started = await opened.codespace.handle(
+            ExecCommand(workspace_id="demo", command=command, timeout_ms=50), caller
+        )
+        assert isinstance(started, ExecResult)
+        ask = AskProcess(process_id=started.process_id)
+        while True:
+            report = await opened.codespace.handle(ask, caller)
+            assert isinstance(report, ProcessReport)
+            if report.eof:
+                break
+            await anyio.sleep(0.01)
+        assert len(refused) == 2
+        assert report.termination == ("timeout" if moment == "timeout" else "exited")
+        again = await opened.codespace.handle(ExecCommand(workspace_id="demo", command=["true"]), caller)
+        assert isinstance(again, ExecResult)

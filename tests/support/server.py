@@ -180,7 +180,11 @@ class Server:
         self._keeper: asyncio.Task[None] | None = None
 
     def _reach(self, point: FaultPoint) -> None:
-        self.hook(point)
+        try:
+            self.hook(point)
+        except Death:
+            self.world.live.is_closing = True  # on the writer's thread a death is a failed append: nobody tries again
+            raise
 
     async def start(self) -> Self:
         """Take the lock, open the log, say so, settle."""

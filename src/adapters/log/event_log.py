@@ -289,4 +289,4 @@ def _poster() -> Callable[..., object]:
 
 
 def _closed() -> StoreUnavailableError:
-    return StoreUnavailableError("the event log is closed; nothing was stored")
+    return StoreUnavailableError("the event log is closed; nothing was stored", is_final=True)

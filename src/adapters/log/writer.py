@@ -71,9 +71,9 @@ class Writer:
         """
         if self._is_closing:
             msg = "the event log is closed; nothing was stored"
-            raise StoreUnavailableError(msg)
+            raise StoreUnavailableError(msg, is_final=True)
         if self._committer.failure is not None:
-            raise StoreUnavailableError(f"{self._committer.failure}; nothing was stored")
+            raise StoreUnavailableError(f"{self._committer.failure}; nothing was stored", is_final=True)
         self._queue.put(submission)
 
     def run_alone(self, change: Callable[[Connection], _T]) -> _T:
@@ -150,7 +150,7 @@ class Writer:
             self._committer.commit(batch)
         else:
             for submission in batch:
-                submission.refuse(StoreUnavailableError(f"{self._committer.failure}; nothing was stored"))
+                submission.refuse(StoreUnavailableError(f"{self._committer.failure}; nothing was stored", is_final=True))
         self._announce(batch)
 
     def _store_next_large_body(self) -> None:
@@ -158,7 +158,7 @@ class Writer:
         submission = self._with_large_bodies.popleft()
         try:
             if self._committer.failure is not None:
-                raise StoreUnavailableError(f"{self._committer.failure}; nothing was stored")
+                raise StoreUnavailableError(f"{self._committer.failure}; nothing was stored", is_final=True)
             self._committer.store_large_body(submission.large_bodies.pop())
         except StoreUnavailableError as error:
             submission.refuse(error)

@@ -2,9 +2,11 @@
 
 A task of its own for each command, which outlives whoever asked for it. The lease is free exactly when the exit is on
 record; if this server dies, when the tree is gone, since the runner holds a duplicate. If the runner is lost instead,
-its trees are ended, and the exit is recorded only once they are. Source: decisions 18, 20, 21.
+its trees are ended, and the exit is recorded only once they are. A log that can't be written for the moment (a full
+disk, somebody's long lock) is waited for: the command is over, or goes on, all the same. Source: decisions 18, 20, 21.
 """
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from anyio import move_on_after, sleep
@@ -23,7 +25,7 @@ from codespace_es.folding import append_decided, fold
 from codespace_es.ports.fault_points import FaultPoint
 from codespace_es.ports.live_processes import Living
 from codespace_es.ports.locks import Held
-from codespace_es.ports.log import Append, NewBody, VersionConflictError
+from codespace_es.ports.log import Append, NewBody, StoreUnavailableError, VersionConflictError
 from codespace_es.ports.runner import LiveProcess, Orphan, ProcessEnd, RunnerLostError
 from codespace_es.ports.world import World
 from codespace_es.projections.process_status import termination_of
@@ -35,6 +37,7 @@ from codespace_es.vocabulary.workspace import Workspace
 
 SIGTERM = 15
 _REST_WAIT_MS = 1_000
+_LOG_RETRY_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +65,37 @@ async def watch(world: World, watched: Watched, living: Living | None) -> None:
             duration_ms = round((world.clock.monotonic() - began) * 1000)
             end = None if living is None else await _what_was_seen(living.handle, duration_ms)
         world.faults(FaultPoint.EXEC_ENDED)
-        if living is None:
-            await record_exit(world, watched.process_id, end, watched.caller)
-        else:
-            async with living.turn:
-                await record_exit(world, watched.process_id, end, watched.caller)
+        await _until_written(world, lambda: _record_end(world, watched, living, end))
         world.faults(FaultPoint.EXEC_EXIT_RECORDED)
     finally:
         world.live.forget(watched.process_id)
         if lease is not None:
             lease.release()
+
+
+async def _record_end(world: World, watched: Watched, living: Living | None, end: ProcessEnd | None) -> None:
+    if living is None:
+        await record_exit(world, watched.process_id, end, watched.caller)
+    else:
+        async with living.turn:
+            await record_exit(world, watched.process_id, end, watched.caller)
+
+
+async def _until_written(world: World, write: Callable[[], Awaitable[None]]) -> None:
+    """Repeat `write` while the log can't be written for the moment.
+
+    Raises:
+        StoreUnavailableError: it never will be, or this server ends and can't wait.
+    """
+    while True:
+        try:
+            await write()
+        except StoreUnavailableError as error:
+            if error.is_final or world.live.is_closing:
+                raise
+            await sleep(_LOG_RETRY_SECONDS)
+        else:
+            return
 
 
 async def _ended(world: World, watched: Watched, living: Living) -> ProcessEnd:
@@ -85,10 +109,10 @@ async def _ended(world: World, watched: Watched, living: Living) -> ProcessEnd:
     timeout_ms = watched.spawned.request.timeout_ms
     with move_on_after(timeout_ms / 1000 if timeout_ms else None):
         return await living.handle.wait()
-    await request_end(
+    await _until_written(world, lambda: request_end(
         world, watched.process_id, living, cause="timeout", signal=SIGTERM, grace_ms=limits.TIMEOUT_GRACE_MS,
         caller=timer,
-    )
+    ))
     return await living.handle.wait()
 
 

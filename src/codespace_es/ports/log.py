@@ -26,6 +26,11 @@ class InstanceClosedError(Exception):
 class StoreUnavailableError(Exception):
     """The log can't be read or written now (full disk, locked too long, damaged). Nothing was stored."""
 
+    def __init__(self, *words: str, is_final: bool = False) -> None:
+        super().__init__(*words)
+        self.is_final = is_final
+        """Nothing will be stored any more by whoever has it open: it failed, or is closed."""
+
 
 class LogMissingError(StoreUnavailableError):
     """There is no log where one was to be read."""

@@ -221,7 +221,7 @@ class SqliteCommitter:
         for submission in batch:
             if is_commit_tried and submission.positions is not None and self._is_stored(submission):
                 continue
-            refusal = StoreUnavailableError(str(unavailable))
+            refusal = StoreUnavailableError(str(unavailable), is_final=self.failure is not None)
             refusal.__cause__ = error
             submission.refuse(refusal)
 
@@ -245,7 +245,7 @@ class SqliteCommitter:
             text = f"the event log was locked by another process for {self._lock_timeout_seconds:g} s"
         else:
             text = f"the event log can't be written: {error}"
-        return StoreUnavailableError(f"{text}; nothing was stored")
+        return StoreUnavailableError(f"{text}; nothing was stored", is_final=self.failure is not None)
 
 
 def _refusal(error: Exception) -> Exception:
