@@ -149,8 +149,9 @@ class Writer:
         if self._committer.failure is None:
             self._committer.commit(batch)
         else:
+            refusal = f"{self._committer.failure}; nothing was stored"
             for submission in batch:
-                submission.refuse(StoreUnavailableError(f"{self._committer.failure}; nothing was stored", is_final=True))
+                submission.refuse(StoreUnavailableError(refusal, is_final=True))
         self._announce(batch)
 
     def _store_next_large_body(self) -> None:

@@ -112,7 +112,7 @@ async def _workspace_of(world: World, call: Call) -> Workspace | None:
     if workspace is not None:
         return workspace
     process_id = _named(call, "process_id")
-    if process_id is None:
+    if process_id is None or not process_id.startswith("proc-"):  # an invented one may name a stream of another kind
         return None
     state = (await fold(world.log, PROCESS, process_id)).state
     key = state.spawned.request.workspace_key if isinstance(state, Running | Exited) else None

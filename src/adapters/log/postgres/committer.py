@@ -238,7 +238,8 @@ class PostgresCommitter:
                     "nothing was stored")
         elif isinstance(error, OSError) and not isinstance(error, TimeoutError):
             self._failure = f"the event log failed: {error}"
-        return StoreUnavailableError(f"the event log can't be written: {error}; nothing was stored")
+        return StoreUnavailableError(f"the event log can't be written: {error}; nothing was stored",
+                                     is_final=self._failure is not None)
 
 
 def _refusal(problem: str, stream: str, version: int, submission: Submission) -> Exception:
