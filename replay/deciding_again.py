@@ -29,10 +29,12 @@ from codespace_es.aggregates.instance import (
     InstanceRecovered,
     InstanceStarted,
     InstanceStopped,
+    InstanceTakenOver,
     RecordRefusal,
     RecoverInstance,
     StartInstance,
     StopInstance,
+    TakeOverInstance,
 )
 from codespace_es.aggregates.operation import (
     FinishOperation,
@@ -74,6 +76,7 @@ _COMMANDS: Mapping[type[Event], Callable[[Any], object]] = MappingProxyType({
     InstanceStopped: StopInstance,
     InstanceCallRefused: RecordRefusal,
     InstanceRecovered: RecoverInstance,
+    InstanceTakenOver: TakeOverInstance,
     WorkspaceBound: BindWorkspace,
     ClaimTaken: lambda event: TakeClaim(event.kind, event.holder_id, event.fingerprint),
     ClaimReleased: lambda event: ReleaseClaim(event.holder_id),

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from codespace_es.aggregates.approval import ApprovalConsumed, ApprovalCreated, ApprovalDenied, ApprovalResuming
 from codespace_es.aggregates.claim import ClaimReleased, ClaimTaken
-from codespace_es.aggregates.instance import InstanceRecovered, InstanceStarted, InstanceStopped
+from codespace_es.aggregates.instance import InstanceRecovered, InstanceStarted, InstanceStopped, InstanceTakenOver
 from codespace_es.aggregates.instance import Running as RunningInstance
 from codespace_es.aggregates.operation import Finished, Minted, OperationFinished, OperationMinted, OperationReverted
 from codespace_es.aggregates.pending.events import PendingActionPlaced, PendingActionPopped, PendingActionPushed
@@ -62,8 +62,8 @@ def only_a_running_instance_writes(append: SeenAppend, memory: Memory) -> Iterat
         if not is_running:
             yield _breach(Law.INSTANCE, seen, f"it was written by {writer}, which wasn't running")
         if seen in own:
-            is_running = not isinstance(seen.recorded.event, InstanceStopped | InstanceRecovered)
-            if isinstance(seen.recorded.event, InstanceRecovered):
+            is_running = not isinstance(seen.recorded.event, InstanceStopped | InstanceRecovered | InstanceTakenOver)
+            if isinstance(seen.recorded.event, InstanceRecovered | InstanceTakenOver):
                 yield _breach(Law.INSTANCE, seen, "it is said to have found itself dead")
 
 

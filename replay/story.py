@@ -189,7 +189,7 @@ def _instance(source: LogSource, recorded: Sequence[RecordedEvent]) -> dict[str,
     """Return what was asked for and begun through the instance, from its start to its end."""
     instance_id: str = recorded[0].stream_id
     begin = recorded[0].position
-    is_over = recorded[-1].topic in ("instance.stopped.v1", "instance.recovered.v1")
+    is_over = recorded[-1].topic in ("instance.stopped.v1", "instance.recovered.v1", "instance.taken_over.v1")
     length = recorded[-1].position - begin if is_over else None
     begun: list[TimelineEntry] = []
     count = 0

@@ -319,6 +319,7 @@ def _started(settings: Settings, transport: Transport) -> InstanceStarted:
         started_ticks=process.started_ticks,
         transport=transport,
         configuration=settings.digest,
+        lock_directory=FlockInstanceLocks(lock_directory_of_user()).directory_id(),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from codespace_es import policy
 from codespace_es.aggregates.claim import CLAIM, ClaimState, Taken, is_repeat
+from codespace_es.aggregates.instance import InstanceStarted
 from codespace_es.aggregates.operation import OPERATION, Finished, Minted, OperationFinished, Reverted, Unminted
 from codespace_es.ports.locks import Held
 from codespace_es.ports.log import EventLog, OpenItem
@@ -143,7 +144,7 @@ async def take_lease(world: World, workspace: Workspace, caller: Caller) -> Held
         if workspace.live_process == "shared":
             return None
         for item in await world.log.open_items(kind="process", workspace_key=workspace.key):
-            if _holds(world, item):
+            if await _holds(world, item):
                 return CodespaceError(
                     ErrorCode.WORKSPACE_BUSY,
                     f"{item.stream_id} lives in workspace {workspace.workspace_id!r}.",
@@ -154,22 +155,53 @@ async def take_lease(world: World, workspace: Workspace, caller: Caller) -> Held
     return await world.leases.acquire(workspace.key, refuse=refuse_if_process_lives, on_wait=caller.report_wait)
 
 
-def _holds(world: World, item: OpenItem) -> bool:
+async def _holds(world: World, item: OpenItem) -> bool:
     """Return whether a process keeps its workspace for longer than a moment.
 
     One of ours whose leader has exited doesn't: what is left of its tree is given a second, and `process_status` says
     `exited` already, so whoever comes now waits that out instead of being refused.
     """
     if item.instance_id != world.instance_id:
-        return lives(world, item.instance_id)
+        return await lives(world, item.instance_id)
     living = world.live.find(item.stream_id)
     return living is None or living.handle.leader_status is None
 
 
-def lives(world: World, instance_id: InstanceId) -> bool:
-    """Return whether another instance lives. What a dead one has left open is settled once the lease is in hand."""
-    proof_of_death = world.instance_locks.try_take(instance_id)
+async def take_dead(world: World, instance_id: InstanceId) -> Held | None:
+    """Return the lock of a dead instance, the proof of its death; None while it lives, or may live on another host.
+
+    Only the host that has its lock can tell. One that was declared dead can't append any more, wherever it is.
+    """
+    started = await started_of(world.log, instance_id)
+    if started is not None and host_of(started) != host_of_world(world, started):
+        return None
+    return world.instance_locks.try_take(instance_id)
+
+
+async def lives(world: World, instance_id: InstanceId) -> bool:
+    """Return whether another instance lives, or may. What a dead one has left is settled once the lease is in hand."""
+    proof_of_death = await take_dead(world, instance_id)
     if proof_of_death is None:
         return True
     proof_of_death.release()
     return False
+
+
+async def started_of(log: EventLog, instance_id: InstanceId) -> InstanceStarted | None:
+    """Return how an instance that may append has begun; None for any other."""
+    for item in await log.open_items(kind="instance", instance_id=instance_id):
+        async for recorded in log.read_log(after=item.position - 1, limit=1):
+            if isinstance(recorded.event, InstanceStarted):
+                return recorded.event
+    return None
+
+
+def host_of(started: InstanceStarted) -> tuple[str, str | None]:
+    """Return what names the host of an instance: its machine and the directory of its lock."""
+    return started.machine_id, started.lock_directory
+
+
+def host_of_world(world: World, started: InstanceStarted) -> tuple[str, str | None]:
+    """Return what would name this host, had `started` been written here: older events don't tell the directory."""
+    return world.machine_id, None if started.lock_directory is None else world.instance_locks.directory_id()
+

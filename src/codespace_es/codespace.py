@@ -85,6 +85,7 @@ from codespace_es.command_handlers.steering import (
     finish_work,
     open_work,
 )
+from codespace_es.command_handlers.taking_over import TakeOverHost, take_over_host
 from codespace_es.invocation import ExecCommand
 from codespace_es.ports.log import InstanceClosedError, StoreUnavailableError, UnknownTopicError
 from codespace_es.ports.world import World
@@ -136,6 +137,7 @@ HANDLERS: Mapping[type[Command], Handler] = {
     ReorderIntentsCommand: reorder_intents,
     StopWorkCommand: stop_work,
     CallCustomTool: call_custom_tool,
+    TakeOverHost: take_over_host,
 }
 
 

@@ -19,6 +19,7 @@ from codespace_es.aggregates.instance import (
     InstanceRecovered,
     InstanceStarted,
     InstanceStopped,
+    InstanceTakenOver,
 )
 from codespace_es.aggregates.operation import OperationFinished, OperationMinted, OperationReverted
 from codespace_es.aggregates.pending.events import (
@@ -65,6 +66,7 @@ _EVENTS: tuple[type[Event], ...] = (
     InstanceStopped,
     InstanceCallRefused,
     InstanceRecovered,
+    InstanceTakenOver,
     WorkspaceBound,
     ClaimTaken,
     ClaimReleased,

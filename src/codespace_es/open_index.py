@@ -5,7 +5,7 @@ lists cost the same at ten events and at ten million. Source: event catalogue, s
 """
 
 from codespace_es.aggregates.approval import ApprovalConsumed, ApprovalCreated, ApprovalDenied, ApprovalExpired
-from codespace_es.aggregates.instance import InstanceRecovered, InstanceStarted, InstanceStopped
+from codespace_es.aggregates.instance import InstanceRecovered, InstanceStarted, InstanceStopped, InstanceTakenOver
 from codespace_es.aggregates.operation import OperationFinished, OperationMinted
 from codespace_es.aggregates.pending.events import PendingActionPopped, PendingActionPushed
 from codespace_es.aggregates.process import ProcessExited, ProcessSpawned
@@ -37,7 +37,7 @@ def open_change(stream_id: StreamId, event: Event) -> OpenChange | None:  # noqa
             return _CLOSES
         case InstanceStarted():
             return OpenChange(opens=(("instance", None),))
-        case OperationFinished() | ProcessExited() | InstanceStopped() | InstanceRecovered():
+        case OperationFinished() | ProcessExited() | InstanceStopped() | InstanceRecovered() | InstanceTakenOver():
             return _CLOSES
         case _:
             return None

@@ -27,7 +27,8 @@ class PostgresMissingError(Exception):
 class PostgresServer:
     """One server on a port of its own. Every log gets a schema of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, listen: str = "127.0.0.1") -> None:
+        self._listen = listen
         self._programs = _programs()
         self._user = _unprivileged_user()
         self.directory = Path(tempfile.mkdtemp(prefix="codespace-postgres-"))
@@ -40,6 +41,8 @@ class PostgresServer:
         self.port = _free_port()
         self._server: subprocess.Popen[bytes] | None = None
         self._run("initdb", "--auth=trust", "--username=codespace", "--encoding=UTF8", "--no-sync", "--locale=C")
+        with (self._cluster / "pg_hba.conf").open("a", encoding="utf-8") as rules:
+            rules.write("host all all samenet trust\n")
         self.start()
 
     def _run(self, program: str, *arguments: str) -> None:
@@ -50,12 +53,12 @@ class PostgresServer:
         if ran.returncode:
             raise PostgresMissingError(f"{program} failed: {ran.stderr.strip()[-500:]}")
 
-    def start(self, *, host: str = "127.0.0.1") -> None:
+    def start(self) -> None:
         """Start it, and wait until it answers."""
         with (self.directory / "server.log").open("ab") as log:
             self._server = subprocess.Popen(
                 [self._programs / "postgres", "-D", self._cluster, "-p", str(self.port), "-k", self.directory,
-                 "-c", f"listen_addresses={host}", "-c", "max_connections=200"],
+                 "-c", f"listen_addresses={self._listen}", "-c", "max_connections=200"],
                 user=self._user, cwd=self.directory, stdout=log, stderr=log, extra_groups=[] if self._user else None,
             )
         deadline = time.monotonic() + _START_SECONDS
@@ -99,22 +102,22 @@ class PostgresServer:
         assert ran.returncode == 0, ran.stderr
         return ran.stdout.splitlines()
 
-    def new_schema(self, *, host: str = "127.0.0.1", port: int | None = None) -> PostgresAddress:
+    def new_schema(self) -> PostgresAddress:
         """Return an address at which there is room for a log, and none yet."""
         name = f"log_{uuid4().hex}"
         self.query(f"CREATE SCHEMA {name}")
-        return self.address(name, host=host, port=port)
+        return self.address(name)
 
     def address(self, schema: str, *, host: str = "127.0.0.1", port: int | None = None) -> PostgresAddress:
         """Return the address of a schema."""
         return PostgresAddress(
             f"postgresql://codespace@{host}:{port or self.port}/postgres?search_path={schema}")
 
-    def new_log(self) -> PostgresAddress:
-        """Return the address of a new, empty log."""
+    def new_log(self, *, host: str = "127.0.0.1", port: int | None = None) -> PostgresAddress:
+        """Return the address of a new, empty log; by another way to this server, if need be."""
         address = self.new_schema()
         make_log(address)
-        return address
+        return self.address(schema_of(address), host=host, port=port)
 
 
 def schema_of(address: PostgresAddress) -> str:

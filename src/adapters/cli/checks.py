@@ -13,6 +13,7 @@ from statistics import median
 from adapters.beneath import kernel_has_openat2
 from adapters.cli.check import Check, Verdict
 from adapters.cli.checks_commands import examine_commands
+from adapters.cli.host_list import Host, hosts_of
 from adapters.cli.reading import open_log
 from adapters.files.workspace_files import DirectoryFilesByRoot
 from adapters.locks.flock import lock_directory_of_user
@@ -163,7 +164,14 @@ def _open_items(settings: Settings, source: LogReader) -> Iterator[Check]:
     """Yield a check for each thing that is open, and why it is."""
     items = [item for item in source.open_items() if item.kind != "steering"]  # works belong to no server
     waiting = [item for item in items if item.kind != "instance"]
+    elsewhere = {host.machine_id: host for host in hosts_of(source) if host.machine_id != settings.machine_id}
+    for host in elsewhere.values():
+        yield Check("open", "ok", f"{_listed(host)} of host {host.name}: only that host can tell whether they live. If "
+                                  f"it is lost: codespace-es hosts take-over {host.machine_id}")
+    others = {instance for host in elsewhere.values() for instance in host.instances}
     for item in items:
+        if item.instance_id in others:
+            continue
         if _lives(item):
             if item.kind == "instance":
                 yield Check("open", "ok", f"Server {item.instance_id} runs.")
@@ -175,6 +183,11 @@ def _open_items(settings: Settings, source: LogReader) -> Iterator[Check]:
                                           "notes it.")
         else:
             yield _left_open(settings, source, item)
+
+
+def _listed(host: Host) -> str:
+    servers, items = len(host.instances), host.open_count
+    return f"{servers} server{'s' * (servers != 1)} and {items} open item{'s' * (items != 1)}"
 
 
 def _lives(item: OpenItem) -> bool:

@@ -41,6 +41,7 @@ COMMANDS: Mapping[str, LazyCommand] = MappingProxyType({
     "inbox": LazyCommand("adapters.cli.inbox:inbox", "Steer agents: write what they should do next."),
     "tools": LazyCommand("adapters.cli.tools:tools", "See to the custom tools."),
     "undo": LazyCommand("adapters.cli.undo:undo", "Undo applied operations, several at one blow."),
+    "hosts": LazyCommand("adapters.cli.hosts:hosts", "See which hosts share the log, and take over a lost one."),
     "store": LazyCommand("adapters.cli.store:store", "Look after the store that holds the event log."),
     "runner": LazyCommand("adapters.cli.runner:runner", "Run the commands of servers that ask for it over a socket."),
 })

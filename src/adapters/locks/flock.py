@@ -13,11 +13,14 @@ import fcntl
 import os
 import pwd
 import re
+import secrets
 import stat
 from collections.abc import Callable
 from typing import Final
 
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
+
+_ID_FILE: Final = "directory-id"
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,200}")
 
@@ -110,6 +113,29 @@ class LockDirectory:
                     f"The lock {name} in {self._path!r} can't be taken: {error.strerror or error}.",
                 ) from error
             os.close(descriptor)  # it was removed between the opening and the locking: by its new name, again
+
+    def directory_id(self) -> str:
+        """Return 32 hex digits that name this directory, the same for all who use it; they go with it.
+
+        Raises:
+            CodespaceError: FILE_OPERATION_FAILED when the directory isn't ours alone, or they can't be kept.
+        """
+        try:
+            os.close(self._open(_ID_FILE))
+            with open(os.path.join(self._path, _ID_FILE), "r+", encoding="ascii") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)  # whoever comes first writes, the others read what it wrote
+                kept = file.read().strip()
+                if not kept:
+                    kept = secrets.token_hex(16)
+                    file.write(kept + "\n")
+                    file.flush()
+                    os.fsync(file.fileno())
+        except OSError as error:
+            raise CodespaceError(
+                ErrorCode.FILE_OPERATION_FAILED,
+                f"The directory of locks {self._path!r} can't be used: {error.strerror or error}.",
+            ) from error
+        return kept
 
     def _open(self, file_name: str) -> int:
         try:

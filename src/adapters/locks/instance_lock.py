@@ -81,3 +81,7 @@ class FlockInstanceLocks:
         """
         held = self._locks.try_lock(instance_id)
         return None if held is None else DeadInstanceLock(held)
+
+    def directory_id(self) -> str:
+        """Return what names this directory of locks. Raises CodespaceError: FILE_OPERATION_FAILED."""
+        return self._locks.directory_id()

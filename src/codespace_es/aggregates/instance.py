@@ -1,6 +1,8 @@
 """An instance: one server process. Running → Stopped, or → Recovered by whoever cleaned up after its death.
 
-Its OS lock is taken before `instance.started`. After `stopped` or `recovered` it can't append anything, so a late
+If its host is lost, → TakenOver by the operator.
+
+Its OS lock is taken before `instance.started`. After any of these it can't append anything, so a late
 append of one that was declared dead is refused. Source: event catalogue, *instance*.
 """
 
@@ -30,6 +32,9 @@ class InstanceStarted(Event):
     started_ticks: int = Field(description="Start of the process, clock ticks since boot.")
     transport: Literal["stdio", "http", "cli"] = Field(description="Whom it serves.")
     configuration: Digest = Field(description="Digest of the effective configuration.")
+    lock_directory: str | None = Field(
+        default=None, description="Names the directory of its lock: by another one, nobody can tell whether it lives."
+    )
 
 
 class InstanceStopped(Event):
@@ -59,6 +64,14 @@ class InstanceRecovered(Event):
     operations_closed: int = Field(description="Patches settled.")
     processes_closed: int = Field(description="Commands settled.")
     resolves_closed: int = Field(description="Resolves settled.")
+
+
+class InstanceTakenOver(Event):
+    """An operator has declared its host lost: it may never append again, and what it had open is closed unseen."""
+
+    TOPIC = "instance.taken_over.v1"
+
+    reason: str = Field(description="What the operator says of it.")
 
 
 # State
@@ -95,7 +108,7 @@ def evolve(state: InstanceState, event: Event) -> InstanceState:
             return Running(event)
         case InstanceCallRefused() if isinstance(state, Running):
             return state
-        case InstanceStopped() | InstanceRecovered() if isinstance(state, Running):
+        case InstanceStopped() | InstanceRecovered() | InstanceTakenOver() if isinstance(state, Running):
             return Ended(state.started)
         case _:
             raise refuse_event(state, event)
@@ -132,7 +145,14 @@ class RecoverInstance:
     recovered: InstanceRecovered
 
 
-InstanceCommand = StartInstance | StopInstance | RecordRefusal | RecoverInstance
+@dataclass(frozen=True, slots=True)
+class TakeOverInstance:
+    """Shut out one whose host is lost."""
+
+    taken_over: InstanceTakenOver
+
+
+InstanceCommand = StartInstance | StopInstance | RecordRefusal | RecoverInstance | TakeOverInstance
 
 
 def decide(state: InstanceState, command: InstanceCommand) -> list[Event]:
@@ -147,6 +167,8 @@ def decide(state: InstanceState, command: InstanceCommand) -> list[Event]:
             return [refused] if isinstance(state, Running) else []
         case RecoverInstance(recovered):
             return [recovered] if isinstance(state, Running) else []
+        case TakeOverInstance(taken_over):
+            return [taken_over] if isinstance(state, Running) else []
         case _:
             assert_never(command)
 

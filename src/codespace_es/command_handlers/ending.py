@@ -23,10 +23,12 @@ from codespace_es.ports.patch_writer import PatchOrder, SettleImpossibleError, W
 from codespace_es.ports.world import World
 from codespace_es.projections.operation_status import changes_told
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
-from codespace_es.vocabulary.event import Caller, Digest
+from codespace_es.vocabulary.event import Caller, Digest, Fault
 from codespace_es.vocabulary.identifiers import OperationId, StreamId
 from codespace_es.vocabulary.patch_result import PatchResult, ResultError
 from codespace_es.vocabulary.workspace import Workspace
+
+_UNSEEN = "Its host was declared lost before it was finished; what its files hold has to be looked at there."
 
 
 def order_of(operation_id: OperationId, minted: OperationMinted, root: str, world: World) -> PatchOrder:
@@ -95,6 +97,15 @@ async def close_operation(
     finished, result = _recovered(operation_id, minted, outcome)
     await append_end(world, minted, finished, result, as_recovery(caller))
     world.faults(FaultPoint.SETTLE_CLOSED)
+
+
+async def close_unseen(
+    world: World, operation_id: OperationId, minted: OperationMinted, caller: Caller
+) -> None:
+    """Close an open operation of a host that is lost: nobody can look at its files. Its server is shut out."""
+    fault = Fault(code=ErrorCode.FILE_OPERATION_FAILED, message=_UNSEEN)
+    finished, result = _recovered(operation_id, minted, WriteOutcome("unknown", fault, (), is_swap_atomic=False))
+    await append_end(world, minted, finished, result, as_recovery(caller))
 
 
 def unsettled(operation_id: OperationId, workspace: Workspace, reason: str) -> CodespaceError:

@@ -120,7 +120,7 @@ async def dispatch_of(world: World, process_id: str) -> Literal["confirmed", "un
     state = PROCESS.fold_recorded(recorded)
     if isinstance(state, Running):
         owner = recorded[0].envelope.instance_id
-        return "confirmed" if owner == world.instance_id or lives(world, owner) else "unknown"
+        return "confirmed" if owner == world.instance_id or await lives(world, owner) else "unknown"
     return "unknown" if isinstance(state, Exited) and state.exited.termination == "unknown" else "confirmed"
 
 

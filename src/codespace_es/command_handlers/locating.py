@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from anyio import move_on_after
 from anyio.lowlevel import checkpoint
 
+from codespace_es.admission import take_dead
 from codespace_es.aggregates.process import PROCESS, Exited, NotStarted, Running, Unspawned
 from codespace_es.command_handlers.settling import settle_when_free
 from codespace_es.ports.live_processes import Living
@@ -85,7 +86,7 @@ async def _owner(world: World, state: Running, process_id: str) -> InstanceId | 
 
 async def _settle_if_dead(world: World, located: Located, caller: Caller) -> None:
     assert located.owner is not None
-    proof_of_death = world.instance_locks.try_take(located.owner)
+    proof_of_death = await take_dead(world, located.owner)
     if proof_of_death is None:
         return
     proof_of_death.release()

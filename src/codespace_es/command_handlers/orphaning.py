@@ -72,13 +72,13 @@ async def _is_settled(world: World, session: Session, stack: ReadStack, caller: 
     """Settle one thing; return whether nothing was left to do. False: look again."""
     gone = [
         each.action_id for each in stack.state.actions
-        if each.handler is None and _is_dead(world, stack.pusher(each))
+        if each.handler is None and await _is_dead(world, stack.pusher(each))
     ]
     if gone:
         await orphan_actions(world, session, gone, caller)
         return False
     state = stack.state
-    if not isinstance(state, Resolving) or not _is_left(world, state.action.action_id, stack.resolver()):
+    if not isinstance(state, Resolving) or not await _is_left(world, state.action.action_id, stack.resolver()):
         return True
     effect_id = state.started.effect_id
     operation = None if effect_id is None else (await fold(world.log, OPERATION, effect_id)).state
@@ -98,7 +98,7 @@ async def _end_left(world: World, stack: ReadStack, state: Resolving, caller: Ca
         end = Discarded()
     elif state.has_begun:
         end = NotApplied(apply_failed(_LEFT_BEGUN), "failed")
-    elif state.action.handler is None and _is_dead(world, stack.pusher(state.action)):
+    elif state.action.handler is None and await _is_dead(world, stack.pusher(state.action)):
         end = NotApplied(apply_failed(_LOST), "orphaned")
         _remark(world, stack.folded.stream_id, state.action)
     else:
@@ -108,10 +108,10 @@ async def _end_left(world: World, stack: ReadStack, state: Resolving, caller: Ca
         await world.log.append(Append(part.events, part.bodies), as_recovery(caller))
 
 
-def _is_left(world: World, action_id: ActionId, owner: InstanceId) -> bool:
+async def _is_left(world: World, action_id: ActionId, owner: InstanceId) -> bool:
     """Return whether a resolve that `owner` has begun can't go on any more."""
-    return action_id not in world.under_way if owner == world.instance_id else _is_dead(world, owner)
+    return action_id not in world.under_way if owner == world.instance_id else await _is_dead(world, owner)
 
 
-def _is_dead(world: World, instance_id: InstanceId) -> bool:
-    return instance_id != world.instance_id and not lives(world, instance_id)
+async def _is_dead(world: World, instance_id: InstanceId) -> bool:
+    return instance_id != world.instance_id and not await lives(world, instance_id)

@@ -6,7 +6,7 @@ begins an effect takes the hold out of this state in the same append. Source: ev
 
 from collections.abc import Sequence
 
-from codespace_es.admission import lives
+from codespace_es.admission import lives, take_dead
 from codespace_es.aggregates.approval import APPROVAL, ParkApproval, Queued
 from codespace_es.command_handlers.ending import as_recovery
 from codespace_es.command_handlers.holding import expire_if_due
@@ -31,7 +31,7 @@ async def park_if_left(world: World, approval_id: ApprovalId, caller: Caller) ->
             if approval_id in world.under_way or await _park(world, approval_id, recorded, caller):
                 return
             continue
-        proof_of_death = world.instance_locks.try_take(owner)
+        proof_of_death = await take_dead(world, owner)
         if proof_of_death is None:
             return
         try:
@@ -49,9 +49,9 @@ async def tidy_holds(world: World, key: WorkspaceKey, caller: Caller) -> None:
             await park_if_left(world, approval_id, caller)
 
 
-def is_left(world: World, approval_id: ApprovalId, owner: InstanceId) -> bool:
+async def is_left(world: World, approval_id: ApprovalId, owner: InstanceId) -> bool:
     """Return whether a resume that `owner` has begun can't go on any more."""
-    return approval_id not in world.under_way if owner == world.instance_id else not lives(world, owner)
+    return approval_id not in world.under_way if owner == world.instance_id else not await lives(world, owner)
 
 
 async def _park(

@@ -231,7 +231,7 @@ async def _is_settled(world: World, approval_id: ApprovalId, caller: Caller) -> 
     if not isinstance(state, Queued | Resuming) or approval_id in world.under_way:
         return True
     workspace = find_workspace(world, state.created.workspace_key)
-    is_closable = isinstance(state, Resuming) and is_left(world, approval_id, recorded[-1].envelope.instance_id)
+    is_closable = isinstance(state, Resuming) and await is_left(world, approval_id, recorded[-1].envelope.instance_id)
     if not is_closable or workspace is None:
         return False
     with move_on_after(_PATIENCE_SECONDS):

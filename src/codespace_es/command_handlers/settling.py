@@ -12,7 +12,7 @@ from itertools import groupby
 
 from anyio import sleep, to_thread
 
-from codespace_es.admission import take_lease
+from codespace_es.admission import take_dead, take_lease
 from codespace_es.aggregates.instance import INSTANCE, InstanceRecovered, RecoverInstance
 from codespace_es.aggregates.operation import OPERATION, Minted
 from codespace_es.aggregates.process import PROCESS, Running
@@ -98,7 +98,7 @@ async def _take_dead(world: World, instance_id: InstanceId, *, is_patient: bool)
     """
     started = world.clock.monotonic()
     while True:
-        held = world.instance_locks.try_take(instance_id)
+        held = await take_dead(world, instance_id)
         if held is not None or not is_patient or world.clock.monotonic() - started > _OTHER_RECOVERER_SECONDS:
             return held
         await sleep(limits.LEASE_POLL_MS_MAX / 1000)

@@ -6,6 +6,7 @@ event catalogue, section 5.
 
 from anyio import sleep
 
+from codespace_es.admission import take_dead
 from codespace_es.aggregates.instance import InstanceRecovered
 from codespace_es.command_handlers.choosing import waiting_stacks
 from codespace_es.command_handlers.orphaning import settled_stack
@@ -34,7 +35,7 @@ async def settle_at_start(world: World, caller: Caller) -> None:
     for item in await world.log.open_items(kind="instance"):
         if item.instance_id == world.instance_id:
             continue
-        proof_of_death = world.instance_locks.try_take(item.instance_id)
+        proof_of_death = await take_dead(world, item.instance_id)
         if proof_of_death is None:
             continue
         try:

@@ -27,7 +27,14 @@ class InstanceLocks(Protocol):
         ...
 
     def try_take(self, instance_id: InstanceId) -> Held | None:
-        """Return the lock of a dead instance, or None while it lives. In hand, it is the proof of death."""
+        """Return the lock of a dead instance, or None while it lives. In hand, it is the proof of death.
+
+        Only for an instance whose lock is in this very directory: any other one's would always be free.
+        """
+        ...
+
+    def directory_id(self) -> str:
+        """Return what names this directory of locks, the same for all who use it; made with it."""
         ...
 
 

@@ -23,6 +23,7 @@ from codespace_es.aggregates.instance import (
     InstanceRecovered,
     InstanceStarted,
     InstanceStopped,
+    InstanceTakenOver,
 )
 from codespace_es.aggregates.operation import OperationFinished, OperationMinted, OperationReverted
 from codespace_es.aggregates.pending.events import (
@@ -107,6 +108,10 @@ def _instance_recovered(event: InstanceRecovered) -> str:
     if not closed:
         return "Another server found this one dead, with nothing left to close."
     return f"Another server found this one dead and closed {_count(closed, 'thing')} that it had left open."
+
+
+def _instance_taken_over(event: InstanceTakenOver) -> str:
+    return f"The operator declared its host lost: it can't append any more. {event.reason}".rstrip()
 
 
 def _workspace_bound(event: WorkspaceBound) -> str:
@@ -345,6 +350,7 @@ SENTENCES: Mapping[type[Event], Callable[[Any], str]] = MappingProxyType({
     InstanceStopped: _instance_stopped,
     InstanceCallRefused: _instance_call_refused,
     InstanceRecovered: _instance_recovered,
+    InstanceTakenOver: _instance_taken_over,
     WorkspaceBound: _workspace_bound,
     ClaimTaken: _claim_taken,
     ClaimReleased: _claim_released,

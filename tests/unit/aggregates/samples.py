@@ -18,6 +18,7 @@ from codespace_es.aggregates.instance import (
     InstanceRecovered,
     InstanceStarted,
     InstanceStopped,
+    InstanceTakenOver,
 )
 from codespace_es.aggregates.operation import OperationFinished, OperationMinted, OperationReverted
 from codespace_es.aggregates.pending.events import (
@@ -83,6 +84,7 @@ STARTED = InstanceStarted(
 STOPPED = InstanceStopped(reason="eof")
 CALL_REFUSED = InstanceCallRefused(tool="read", code=ErrorCode.PATH_ESCAPE, arguments=DIGEST)
 RECOVERED = InstanceRecovered(operations_closed=1, processes_closed=0, resolves_closed=0)
+TAKEN_OVER = InstanceTakenOver(reason="its disk has burnt")
 BOUND = WorkspaceBound(workspace_id="demo", root="/srv/demo", machine_id="machine", device=1, inode=2)
 KEY_TAKEN = ClaimTaken(kind="operation_key", holder_id=OPERATION_ID, fingerprint=DIGEST)
 HOLD_TAKEN = ClaimTaken(kind="hold", holder_id=HOLD_ID, fingerprint=DIGEST)
@@ -158,7 +160,8 @@ COMPLETED = IntentCompleted(intent_id=INTENT_ID, outcome="done")
 CANCELLED = IntentCancelled(intent_id=INTENT_ID)
 
 EVENTS: tuple[Event, ...] = (
-    CREATED, REMOVED, COPIED, STARTED, STOPPED, CALL_REFUSED, RECOVERED, BOUND, KEY_TAKEN, HOLD_TAKEN, RELEASED,
+    CREATED, REMOVED, COPIED, STARTED, STOPPED, CALL_REFUSED, RECOVERED, TAKEN_OVER, BOUND, KEY_TAKEN, HOLD_TAKEN,
+    RELEASED,
     MINTED, APPLIED, CHECKED, REJECTED, ROLLED_BACK, UNKNOWN, REVERTED, SPAWNED,
     NOT_STARTED, INPUT_SENT, RESIZED, END_REQUESTED, TIME_IS_UP, EXITED,
     HELD_CREATED, GRANTED, DENIED, EXPIRED, QUEUED, PARKED, RESUMING, CONSUMED,

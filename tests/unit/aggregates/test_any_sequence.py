@@ -41,6 +41,7 @@ from samples import (
     STARTED,
     STOP_REQUESTED,
     STOPPED,
+    TAKEN_OVER,
     TIME_IS_UP,
     UNKNOWN,
     WORK_OPENED,
@@ -97,6 +98,7 @@ COMMANDS: dict[str, tuple[Decider, list[Any]]] = {
     "instance": (instance.INSTANCE, [
         instance.StartInstance(STARTED), instance.StopInstance(STOPPED), instance.RecordRefusal(CALL_REFUSED),
         instance.RecoverInstance(RECOVERED),
+        instance.TakeOverInstance(TAKEN_OVER),
     ]),
     "workspace": (workspace.WORKSPACE, [
         workspace.BindWorkspace(BOUND.model_copy(update={"inode": inode})) for inode in (1, 2)

@@ -29,6 +29,7 @@ from samples import (
     SPAWNED,
     STARTED,
     STOPPED,
+    TAKEN_OVER,
     TIME_IS_UP,
     UNKNOWN,
 )
@@ -40,6 +41,7 @@ from codespace_es.aggregates.instance import (
     RecoverInstance,
     StartInstance,
     StopInstance,
+    TakeOverInstance,
 )
 from codespace_es.aggregates.operation import (
     OPERATION,
@@ -84,6 +86,8 @@ TAKE_HOLD = TakeClaim("hold", HOLD_ID, DIGEST)
     pytest.param(INSTANCE, [STARTED, CALL_REFUSED], RecoverInstance(RECOVERED), [RECOVERED], id="a dead one is closed"),
     pytest.param(INSTANCE, [STARTED, STOPPED], StopInstance(STOPPED), [], id="a stopped instance stops no more"),
     pytest.param(INSTANCE, [STARTED, RECOVERED], StopInstance(STOPPED), [], id="a recovered instance stops no more"),
+    pytest.param(INSTANCE, [STARTED], TakeOverInstance(TAKEN_OVER), [TAKEN_OVER], id="one of a lost host is shut out"),
+    pytest.param(INSTANCE, [STARTED, STOPPED], TakeOverInstance(TAKEN_OVER), [], id="a stopped one isn't shut out"),
     pytest.param(INSTANCE, [STARTED, STOPPED], RecoverInstance(RECOVERED), [], id="a stopped one isn't recovered"),
     pytest.param(INSTANCE, [STARTED, RECOVERED], RecoverInstance(RECOVERED), [], id="a dead one is closed once"),
     pytest.param(INSTANCE, [STARTED, STOPPED], RecordRefusal(CALL_REFUSED), [], id="an ended one records no refusal"),
