@@ -153,6 +153,24 @@ async def test_entry_points_of_installed_packages(tmp_path: Path, monkeypatch: p
     }
 
 
+async def test_bad_metadata_of_a_package_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_tools(tmp_path / "tools", a=GOOD)
+    with installed(tmp_path, monkeypatch, "nothing but words"):
+        catalogue = await load(tmp_path)
+    assert [tool.name for tool in catalogue.tools] == ["greet"]
+    assert list(told(catalogue)) == ["installed packages"]
+
+
+async def test_whoever_waits_may_go_while_it_loads(tmp_path: Path) -> None:
+    write_tools(tmp_path / "tools", a=f"import time\ntime.sleep(0.5)\n{GOOD}")
+    async with open_custom_tools(surroundings(tmp_path)) as tools:
+        with anyio.move_on_after(0.1) as scope:
+            await tools.load()
+        assert scope.cancelled_caught or (await tools.catalogue()).tools
+        outcome = await tools.execute(subject("greet"), {"name": "you"}, NoServices())
+    assert outcome.content == "hello you"
+
+
 _SAY = """
 import os, stat, time
 def say(frame):
@@ -170,6 +188,7 @@ HOSTILE = {
     "crashes": "import ctypes\nctypes.string_at(0)",
     "kills": "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
     "kills_its_session": "import os, signal\nos.killpg(0, signal.SIGKILL)",
+    "leaves_a_child": "import os, time\nos.fork() and os._exit(7)\ntime.sleep(1000)",
     "closes_everything": "import os\nos.closerange(3, 100)",
     "talks_nonsense": f"{_SAY}say(b'x' * 100)",
     "goes_deep": f"{_SAY}text = b'[' * 100_000\nsay(len(text).to_bytes(4, 'big') + text)",

@@ -69,6 +69,9 @@ BAD: dict[str, tuple[str, str]] = {
         "def create_tool(api):\n    pass", "create_tool returned None; return a tool or a list of tools.",
     ),
     "returns_nothing": ("def create_tool(api):\n    return []", "create_tool returned an empty list."),
+    "returns_many": (
+        "def create_tool(api):\n    return [{}] * 101", "create_tool returned 101 tools; the limit is 100.",
+    ),
     "returns_text": ("def create_tool(api):\n    return 'x'", "execute is missing."),
     "no_name": (without("name"), "name is missing."),
     "no_label": (without("label"), "label is missing."),

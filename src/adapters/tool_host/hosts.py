@@ -82,8 +82,9 @@ class Hosts:
                 if group not in self._groups or source in self._skipped:
                     continue
                 if group.host is None or not group.host.is_up:
-                    group.host = await self._bring_up(group)
-                if group.host is not None:
+                    with anyio.CancelScope(shield=True):  # whoever asks may go; others wait for it too
+                        await self._bring_up(group)
+                if group.host is not None and group.host.is_up:
                     return group.host
 
     def with_closure(self, action_id: str) -> Host | None:
@@ -98,32 +99,33 @@ class Hosts:
             if group.host is not None:
                 await group.host.kill(HostEnd("closed", "it ends with the server"))
 
-    async def _bring_up(self, group: _Group) -> Host | None:
-        """Return a process with all that can be loaded of a group; None if it has been split, or nothing is left."""
+    async def _bring_up(self, group: _Group) -> None:
+        """Give a group a process with all that can be loaded; none if it has to be split, or nothing is left."""
         while True:
             wanted = [source for source in group.sources if source not in self._skipped]
             if not wanted or self._is_closing:
-                return None
-            host: Host | None = None
+                group.host = None
+                return
+            loading = wanted[0]
             try:
-                host = Host(self._tasks, tuple(wanted), self._ended, grace_seconds=self._limits.grace)
-                for source in wanted:
-                    host.loading = source
-                    said = await host.load(source, self._roots, self._limits.load)
+                group.host = host = Host(self._tasks, tuple(wanted), self._ended, grace_seconds=self._limits.grace)
+                for loading in wanted:
+                    host.loading = loading
+                    said = await host.load(loading, self._roots, self._limits.load)
                     if isinstance(said, Refused):
-                        self._skipped[source] = said.problem
-                    self._on_said(source, said)
+                        self._skipped[loading] = said.problem
+                    self._on_said(loading, said)
                 host.loading = None
             except HostEndedError as ended:
                 if ended.end.kind == "closed":
-                    return None
+                    return
                 if ended.end.kind == "hung" or len(wanted) == 1:
-                    self._skip(source if host else wanted[0], ended.end)
+                    self._skip(loading, ended.end)
                 else:
                     self._split(group)
-                    return None
+                    return
             else:
-                return host
+                return
 
     async def _ended(self, host: Host) -> None:
         """See to what a process leaves behind, and who was it."""

@@ -26,7 +26,7 @@ class Loaded(_Said):
     """A source was loaded."""
 
     kind: Literal["loaded"]
-    tools: list[SaidTool]
+    tools: list[SaidTool] = Field(max_length=limits.TOOLS_OF_SOURCE_MAX)
     problems: list[str]
     """Why some of its tools can't be used."""
     actions: list[str]

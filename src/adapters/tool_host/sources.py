@@ -6,7 +6,7 @@ Never from a workspace: an agent could have written it. That, and who may write 
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from codespace_es.ports.custom_tools import SourceFault
@@ -48,11 +48,19 @@ def find_sources(data_directory: Path, configured: Sequence[Path]) -> Sources:
         found[str(path)] = Source(f"tools/{path.name}", path=str(path))
     for path in _configured(configured, faults):
         found.setdefault(str(path), Source(str(path), path=str(path)))
-    points = sorted(entry_points(group=ENTRY_POINTS), key=lambda each: (each.name, each.value))
-    for point in points:
+    for point in _entry_points(faults):
         name = f"entry point {point.name} = {point.value}"
         found.setdefault(name, Source(name, entry_point=point.value))
     return Sources(tuple(found.values()), tuple(faults))
+
+
+def _entry_points(faults: list[SourceFault]) -> list[EntryPoint]:
+    try:
+        return sorted(entry_points(group=ENTRY_POINTS), key=lambda each: (each.name, each.value))
+    except Exception as error:
+        # What some package has written into its metadata, whatever it is, is no reason not to start.
+        faults.append(SourceFault("installed packages", f"they can't be looked through: {error}."))
+        return []
 
 
 def _configured(paths: Sequence[Path], faults: list[SourceFault]) -> Iterator[Path]:

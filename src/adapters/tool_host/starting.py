@@ -78,7 +78,7 @@ def start_process() -> ToolProcess:
                 [sys.executable, "-P", str(package / "main.py"), str(other.fileno()), str(package.parents[2])],
                 pass_fds=[other.fileno()],
                 stdin=subprocess.DEVNULL,
-                stdout=2,  # what a tool prints is for the server's log, never for a client
+                stdout=_log_descriptor(),
                 start_new_session=True,
                 env=_environment(),
                 cwd="/",
@@ -87,6 +87,15 @@ def start_process() -> ToolProcess:
             own.close()
             raise
     return ToolProcess(process, own)
+
+
+def _log_descriptor() -> int:
+    """Return where what a tool prints goes: to the server's log, if it has one; never to a client."""
+    try:
+        os.fstat(2)
+    except OSError:
+        return subprocess.DEVNULL
+    return 2
 
 
 def _environment() -> dict[str, str]:

@@ -114,6 +114,7 @@ PENDING_JSON_BYTES_MAX = MIB
 """Of a payload, of details, and of what `resolve` hands on; a preview may have as much as an answer."""
 
 # Custom tools (decision 32)
+TOOLS_OF_SOURCE_MAX = 100
 TOOL_LOAD_SECONDS_MAX = 10
 """For one source, at each start of the process that it is loaded in."""
 TOOL_LISTING_SECONDS_MAX = 25

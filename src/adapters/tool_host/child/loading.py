@@ -18,6 +18,7 @@ from typing import Any
 from adapters.tool_host.child.checking import LoadedTool, ToolProblemError, check_tool
 from adapters.tool_host.child.running import describe
 from codespace_es.tools import Callback
+from codespace_es.vocabulary import limits
 
 logger = logging.getLogger("custom tools")
 
@@ -75,6 +76,8 @@ async def load(source: Mapping[str, str], roots: list[str], api: Any, registry: 
 def _accept(made: Any, source: str, registry: Registry) -> dict[str, Any]:
     """Keep the tools that can be used. Raises LoadProblemError where there is none at all."""
     given = list(made) if isinstance(made, list | tuple) else [made]
+    if len(given) > limits.TOOLS_OF_SOURCE_MAX:
+        raise LoadProblemError(f"create_tool returned {len(given)} tools; the limit is {limits.TOOLS_OF_SOURCE_MAX}.")
     tools, problems = [], []
     for number, each in enumerate(given, start=1):
         place = f"tool {number} of {len(given)}: " if len(given) > 1 else ""

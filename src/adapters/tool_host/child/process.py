@@ -32,6 +32,7 @@ logger = logging.getLogger("custom tools")
 
 def serve(connection: socket.socket) -> NoReturn:
     """Serve until the server is gone."""
+    connection.set_inheritable(False)
     end_with_parent(signal.SIGKILL)
     _prepare()
     with contextlib.suppress(KeyboardInterrupt):
