@@ -10,7 +10,6 @@ import anyio
 import pytest
 from mcp import Client
 
-from adapters.settings.model import LATER_WORKSPACE_KEYS
 from support.custom_tools import with_body, write_tools
 from support.stdio_client import SECONDS_MAX, ask, connected, product, raw_client, refused
 
@@ -69,9 +68,6 @@ def create_tool(api):
 LOOK = with_body("look", "return 'seen'", more='"annotations": {"readOnlyHint": True},')
 
 
-_HAS_GATE = "pending_bias" not in LATER_WORKSPACE_KEYS
-
-
 @pytest.fixture(scope="module")
 def anyio_backend() -> str:
     return "asyncio"
@@ -90,7 +86,7 @@ profile = "workspace-write"
 root = "{scratch / 'demo'}"
 [workspaces.strict]
 root = "{scratch / 'strict'}"
-{'pending_bias = "require"' if _HAS_GATE else ""}
+pending_bias = "require"
 [workspaces.held]
 root = "{scratch / 'held'}"
 approvals = "confirm"
@@ -213,7 +209,6 @@ async def test_the_stack_is_that_of_the_work(client: Client) -> None:
     assert (await ask(client, "work_finish", work_id=work))["closed"] is True
 
 
-@pytest.mark.skipif(not _HAS_GATE, reason="no workspace can ask for the gate yet")
 async def test_the_gate_stops_tools_but_not_what_resolves(client: Client, scratch: Path) -> None:
     first = await stage(client, "strict", ("add", "x"), ("exec", ["touch", "ran"]))
     gated = await refused(client, "stage", workspace_id="strict", label="l", payload=[])

@@ -8,6 +8,7 @@
 Source: decisions 17 to 23; contract A5, B5.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -65,12 +66,13 @@ class ExecResult(Answer):
 
 async def exec_command(
     world: World, command: ExecCommand, caller: Caller, *, resumed: ApprovalId | None = None, is_granted: bool = False,
-    is_gated: bool = True,
+    is_gated: bool = True, on_started: Callable[[ProcessId], None] | None = None,
 ) -> ExecResult:
     """Return the process that was started, now or by an earlier call with the same key; `resumed` is its hold.
 
     `is_granted`: it belongs to something that was granted, where grants are wanted. Without `is_gated` it belongs to a
-    resolve, so nothing that is pending stands in its way.
+    resolve, so nothing that is pending stands in its way. `on_started` is told of a process that was let go, also if
+    whoever asked has gone meanwhile.
 
     Raises:
         CodespaceError: the codes of contract B1.8.
@@ -80,7 +82,7 @@ async def exec_command(
     require_usable_work(command.work_id)
     require_runnable(command.command)
     invocation = Invocation(workspace, command, world.child_environment, world.private_paths, resumed)
-    attempt = _Attempt(world, workspace, command, invocation, caller, resumed)
+    attempt = _Attempt(world, workspace, command, invocation, caller, resumed, on_started)
     replay = await attempt.find_replay()
     if replay is not None:
         return replay
@@ -134,6 +136,7 @@ class _Attempt:
     invocation: Invocation
     caller: Caller
     resumed: ApprovalId | None
+    on_started: Callable[[ProcessId], None] | None
 
     async def find_replay(self) -> ExecResult | None:
         """Return the process that the same key has started. Raises OPERATION_KEY_CONFLICT, PROCESS_SPAWN_FAILED."""
@@ -243,6 +246,8 @@ class _Attempt:
             self.world.faults(FaultPoint.EXEC_RECORDED)
             living = Living(await child.go(), turn=Lock(), recorded=Event())
             self.world.live.add(process_id, living)
+            if self.on_started is not None:
+                self.on_started(process_id)
         except RunnerLostError:
             dispatch = "unknown"
         finally:

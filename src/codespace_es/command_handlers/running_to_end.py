@@ -3,6 +3,7 @@
 Started as by a client; the first of its output is kept for the caller, all of it as ever for whoever asks.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import anyio
@@ -11,10 +12,12 @@ from codespace_es.command_handlers.driving import TerminateProcess, terminate_pr
 from codespace_es.command_handlers.executing import exec_command
 from codespace_es.command_handlers.observing import AskProcess, ReadProcess, ask_process, read_process
 from codespace_es.invocation import ExecCommand
+from codespace_es.ports.log import StoreUnavailableError
 from codespace_es.ports.world import World
 from codespace_es.vocabulary import limits
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller
+from codespace_es.vocabulary.identifiers import ProcessId
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +40,35 @@ async def run_to_end(
     Raises:
         CodespaceError: those of `exec_command`.
     """
-    started = await exec_command(world, command, caller, is_granted=is_granted, is_gated=is_gated)
+    is_left = False
+    running: list[ProcessId] = []
+
+    def end(process_id: ProcessId) -> None:
+        world.effects.start(lambda: _terminate(world, process_id, caller))
+
+    def on_started(process_id: ProcessId) -> None:
+        running.append(process_id)
+        if is_left:
+            end(process_id)
+
     try:
+        started = await exec_command(
+            world, command, caller, is_granted=is_granted, is_gated=is_gated, on_started=on_started
+        )
         output, is_cut = await _read_all(world, started.process_id, caller)
         report = await ask_process(world, AskProcess(process_id=started.process_id), caller)
     except anyio.get_cancelled_exc_class():
-        with anyio.CancelScope(shield=True):
-            await terminate_process(world, TerminateProcess(process_id=started.process_id), caller)
+        is_left = True  # what is being started now is ended as soon as it runs
+        for process_id in running:
+            end(process_id)
         raise
     return EndedCommand(started.process_id, report.termination or "unknown", report.exit_code, output, is_cut)
+
+
+async def _terminate(world: World, process_id: ProcessId, caller: Caller) -> None:
+    """End a command that nobody waits for any more. Where that can't be put on record, its time limit ends it."""
+    with suppress(CodespaceError, StoreUnavailableError):
+        await terminate_process(world, TerminateProcess(process_id=process_id), caller)
 
 
 async def _read_all(world: World, process_id: str, caller: Caller) -> tuple[str, bool]:
