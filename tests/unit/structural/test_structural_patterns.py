@@ -1,5 +1,8 @@
 """How patterns are read: metavariables, faults that a caller is told, the word that spares the parser."""
 
+import re
+from pathlib import Path
+
 import pytest
 from ast_grep_py import SgRoot
 
@@ -13,6 +16,13 @@ def test_the_engine_knows_every_language(language):
     assert SgRoot("", language.name).root().range().start.index == 0
     for name in (language.name, *language.aliases):
         assert language_called(name.upper()) == language.name
+
+
+def test_the_page_names_every_language():
+    page = (Path(__file__).parents[3] / "docs" / "structural-edits.md").read_text(encoding="utf-8")
+    (told,) = re.findall(r"^Languages .*?: (.*?)\.$", page, re.DOTALL | re.MULTILINE)
+    names = [f"{each.name} ({', '.join(each.aliases)})" if each.aliases else each.name for each in LANGUAGES]
+    assert " ".join(told.split()) == ", ".join(names)
 
 
 def test_a_language_is_known_by_names_and_endings():
