@@ -1,4 +1,4 @@
-"""One server and one browser for all that is tried in it."""
+"""One server and one browser for each file: what drives the browser keeps an event loop running in its thread."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import pytest
 from support.browser import Stage, stage
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def on_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """Yield the stage."""
     with stage(tmp_path_factory.mktemp("console")) as opened:

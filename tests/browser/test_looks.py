@@ -79,8 +79,11 @@ def pages(on_stage: Stage) -> dict[str, str]:
     operation = ask("apply_patch", workspace_id="free", patch=patch)["operation_id"]
     argv = ["sh", "-c", f"cat <<'END'\n{HOSTILE}\nEND\nsleep 600"]
     process = ask("exec_command", workspace_id="free", command=argv)["process_id"]
+    (on_stage.root("free") / "a.py").write_text("old\n")
+    ask("ast_edit", workspace_id="free", ops=[{"pat": "old", "out": "new"}], paths=["a.py"])
     return {
-        "overview": "/console", "approvals": "/console/approvals", "hold-patch": f"/console/approvals/{held}",
+        "overview": "/console", "previews": "/console/pending", "approvals": "/console/approvals",
+        "hold-patch": f"/console/approvals/{held}",
         "hold-command": f"/console/approvals/{command}", "works": "/console/works", "work": f"/console/works/{work}",
         "timeline": "/console/timeline", "operation": f"/console/operations/{operation}",
         "processes": "/console/processes", "process": f"/console/processes/{process}",

@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from codespace_es.command_handlers.rewriting import CodeEdit, EditCode
 from codespace_es.command_handlers.steering import OpenWorkCommand
 from support.holds import addition, ask, hold, look, script
 from support.operator_side import AGENT, HERE, OPERATOR, operator_side
@@ -137,6 +138,19 @@ async def test_a_grant_is_on_record_as_that_of_the_console(server: Server, brows
     assert (answer.status_code, answer.headers["location"]) == (303, f"/console/approvals/{held}?said=grant")
     told = await look(server, held)
     assert (told["state"], told["decided_by"], told["reason"]) == ("granted", "web", "Go on.\nNow.")
+
+
+async def test_a_preview_is_shown_and_discarded(server: Server, browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "ws" / "a.py").write_text("old\n")
+    edit = EditCode(workspace_id="demo", ops=[CodeEdit(pat="old", out="new")], paths=["a.py"])
+    action = (await ask(server, edit))["action_id"]
+    assert "a.py" in await browser.page("/console/pending")
+    assert "/console/pending" in (await browser.page("/console")).partition("Previews <small>")[2]
+    answer = await browser.submit(f"/console/pending/{action}/discard", reason="No.")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/console/pending?said=discarded")
+    assert "Nothing waits to be resolved." in await browser.page("/console/pending")
+    answer = await browser.submit(f"/console/pending/{action}x/discard")
+    assert (answer.status_code, "That didn't work" in answer.text) == (409, True)
 
 
 # Refusals

@@ -48,6 +48,7 @@ class Target:
 @contextmanager
 def lived_in(scratch: Path) -> Iterator[Target]:
     (scratch / "ws").mkdir()
+    (scratch / "ws" / "a.py").write_text("old\n")
     command = http_product(scratch, f"demo={scratch / 'ws'}")
     with (
         start_blocking_portal() as portal,
@@ -76,6 +77,9 @@ def lived_in(scratch: Path) -> Iterator[Target]:
             "approval_id": ask(
                 "approval_create", tool="apply_patch", arguments={"workspace_id": "demo", "patch": patch}
             )["approval_id"],
+            "id": ask(
+                "ast_edit", workspace_id="demo", ops=[{"pat": "old", "out": "new"}], paths=["a.py"]
+            )["action_id"],
             "process_id": ask("exec_command", workspace_id="demo", command=["sleep", "600"])["process_id"],
         }
         document = requests.get(f"{server.root}/operator/openapi.json", headers=shown("/operator"), timeout=10).json()

@@ -9,6 +9,7 @@ import pytest
 
 from codespace_es.command_handlers.observing import ReadProcess
 from codespace_es.command_handlers.reverting import RevertOperation
+from codespace_es.command_handlers.rewriting import CodeEdit, EditCode
 from codespace_es.command_handlers.steering import ClaimNextCommand, OpenWorkCommand
 from codespace_es.vocabulary.event import Channel
 from support.holds import addition, ask, hold, resume, script
@@ -127,6 +128,33 @@ async def test_the_inbox_is_there_too_and_the_operator_can_release_a_claim(
     assert await refused(operator, "POST", f"{intent}/queue", revision=2) == (409, "INTENT_NOT_EDITABLE")
     assert (await post(operator, f"{intent}/release"))["state"] == "queued"
     assert [each["state"] for each in await get(operator, f"/operator/works/{work}/intents")] == ["queued"]
+
+
+# What tools propose
+
+
+async def propose(server: Server, root: Path) -> str:
+    """Have a tool stage a change of a file; return the action."""
+    (root / "a.py").write_text("old\n")
+    edit = EditCode(workspace_id="demo", ops=[CodeEdit(pat="old", out="new")], paths=["a.py"])
+    return str((await ask(server, edit))["action_id"])
+
+
+async def test_what_a_tool_proposes_is_listed_and_applied_or_discarded_without_a_hold(
+    server: Server, operator: httpx2.AsyncClient, tmp_path: Path
+) -> None:
+    root = tmp_path / "ws"
+    action = await propose(server, root)
+    listed = await get(operator, "/operator/pending")
+    assert [(each["id"], each["is_next"], each["files"][0]["path"]) for each in listed] == [(action, True, "a.py")]
+    done = await post(operator, f"/operator/pending/{action}/discard", reason="Not now.", action="apply")
+    assert (done["outcome"], done["reason"], done["next"]) == ("discarded", "Not now.", None)
+    assert (root / "a.py").read_text() == "old\n"
+    action = await propose(server, root)
+    assert (await post(operator, f"/operator/pending/{action}/apply"))["outcome"] == "applied"
+    assert (root / "a.py").read_text() == "new\n"
+    assert await get(operator, "/operator/pending") == []
+    assert (await refused(operator, "POST", "/operator/pending/act-x/apply"))[0] == 409
 
 
 # Operations

@@ -175,7 +175,9 @@ def _without_null(schema: Any) -> Any:
         return schema
     kept = {name: _without_null(value) for name, value in schema.items() if (name, value) != ("default", None)}
     choices = kept.get("anyOf")
-    if isinstance(choices, list):
+    if "null" in kept.get("type", ()):
+        del kept["type"]  # here null says something
+    elif isinstance(choices, list):
         left = [each for each in choices if each != {"type": "null"}]
         if len(left) == 1:
             del kept["anyOf"]

@@ -35,10 +35,13 @@ from codespace_es.command_handlers.observing import (
     ProcessList,
     ReadProcess,
 )
+from codespace_es.command_handlers.previewing import ListPending, PendingList
+from codespace_es.command_handlers.resolve_request import ResolveAction
 from codespace_es.command_handlers.reverting import RevertOperation
 from codespace_es.command_handlers.steering import IntentAnswer
 from codespace_es.projections.approval_status import ApprovalReport
 from codespace_es.projections.process_status import ProcessReport
+from codespace_es.projections.resolve_result import ResolveResult
 from codespace_es.projections.timeline import TimelineEntry
 from codespace_es.vocabulary.answer import Command
 from codespace_es.vocabulary.errors import ErrorCode
@@ -64,6 +67,18 @@ OPERATOR_CALLS = (
     JsonCall(
         "POST", "/operator/intents/{intent_id}/release", ReleaseIntentCommand, IntentAnswer,
         (E.INTENT_NOT_FOUND, E.INTENT_NOT_EDITABLE),
+    ),
+    JsonCall("GET", "/operator/pending", ListPending, PendingList, listed="actions"),
+    *(
+        JsonCall(
+            "POST", f"/operator/pending/{{id}}/{action}", ResolveAction, ResolveResult,
+            (
+                E.UNAUTHORIZED, E.WORKSPACE_NOT_FOUND, E.NO_PENDING_ACTION, E.PENDING_ACTION_MISMATCH,
+                E.STALE_PREVIEW, E.APPLY_FAILED, E.WORKSPACE_BUSY, E.RESOURCE_QUEUE_FULL,
+            ),
+            fixed={"action": action}, summary=f"{action.capitalize()} what a tool has proposed.",
+        )
+        for action in ("apply", "discard")
     ),
     JsonCall("GET", "/operator/timeline", AskTimeline, Page),
     JsonCall("GET", EVENTS_PATH, FollowTimeline, TimelineEntry, (E.RESOURCE_QUEUE_FULL,), is_stream=True),

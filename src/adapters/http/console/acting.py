@@ -16,6 +16,7 @@ from adapters.http.console.rendering import PAGE_HEADERS, page
 from adapters.http.credentials import session_cookie
 from adapters.http.json_calls import STATUSES, JsonSide, caller_of, incident_of
 from adapters.http.sessions import Sessions
+from codespace_es.ports.log import StoreUnavailableError
 from codespace_es.vocabulary.answer import Command
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 
@@ -45,7 +46,13 @@ class Acting:
 
         async def answer(request: Request) -> Response:
             try:
+                # Before what is shown is read, so that no event falls between the page and its stream of events.
+                head, _hash = await self.side.codespace.world.log.head()
+                request.state.position = head
                 return await show(request)
+            except StoreUnavailableError as error:
+                told = f"The event log is unavailable: {error}"
+                return _refusal_page(request, CodespaceError(ErrorCode.STORE_UNAVAILABLE, told))
             except CodespaceError as refusal:
                 return _refusal_page(request, refusal)
             except Exception:

@@ -22,6 +22,7 @@ from adapters.http.json_calls import read_command
 from codespace_es.command_handlers.asking import ListHolds, OpenHolds
 from codespace_es.command_handlers.inbox import ListWorks, WorkList
 from codespace_es.command_handlers.observing import ListProcesses, ProcessList
+from codespace_es.command_handlers.previewing import ListPending, PendingList
 from codespace_es.command_handlers.reverting import RevertOperation
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.patch_result import PatchResult
@@ -53,7 +54,8 @@ class _Pages:
     async def show_overview(self, request: Request) -> Response:
         ask = self._acting.ask
         holds, works = await ask(request, ListHolds()), await ask(request, ListWorks())
-        processes = await ask(request, ListProcesses())
+        processes, pending = await ask(request, ListProcesses()), await ask(request, ListPending())
+        assert isinstance(pending, PendingList)
         assert isinstance(holds, OpenHolds)
         assert isinstance(works, WorkList)
         assert isinstance(processes, ProcessList)
@@ -61,7 +63,8 @@ class _Pages:
         operations = await self._timeline(request, AskTimeline(limit=8, topic="operation.finished"))
         return page(
             request, "overview.html", holds=holds.approvals, processes=processes.processes,
-            works=[each for each in works.works if each.state != "closed"], newest=newest, operations=operations,
+            pending=pending.actions, works=[each for each in works.works if each.state != "closed"],
+            newest=newest, operations=operations,
             verification=await ask(request, AskVerification()),
             workspaces=list(self._acting.side.codespace.world.workspaces.values()),
         )

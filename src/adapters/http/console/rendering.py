@@ -53,8 +53,9 @@ _PLACES = MappingProxyType({
 
 
 def page(request: Request, template: str, *, status: int = 200, **told: Any) -> Response:
-    """Return a page."""
-    text = _environment().get_template(template).render(here=request.url.path, **told)
+    """Return a page; what it shows is at least as new as `request.state.position`, where that is known."""
+    position = getattr(request.state, "position", None)
+    text = _environment().get_template(template).render(here=request.url.path, position=position, **told)
     return Response(text, status, PAGE_HEADERS, "text/html")
 
 

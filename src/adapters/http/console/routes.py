@@ -6,6 +6,7 @@ from adapters.http.console.acting import Acting
 from adapters.http.console.approval_pages import approval_routes
 from adapters.http.console.log_pages import log_routes
 from adapters.http.console.login import login_routes
+from adapters.http.console.pending_pages import pending_routes
 from adapters.http.console.process_pages import process_routes
 from adapters.http.console.work_pages import work_routes
 from adapters.http.json_calls import JsonSide
@@ -19,6 +20,7 @@ def console_routes(side: JsonSide, sessions: Sessions, operator_token: str) -> l
         *login_routes(acting, operator_token),
         *approval_routes(acting),
         *work_routes(acting),
+        *pending_routes(acting),
         *log_routes(acting),
         *process_routes(acting),
     ]

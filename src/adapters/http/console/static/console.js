@@ -52,15 +52,14 @@ class Live {
     this.parts = parts;
     this.stale = new Set();
     this.status = byId("live");
-    this.last = null;
+    this.last = document.body.dataset.position; // what the page shows already
     document.addEventListener("visibilitychange", () => (document.hidden ? this.close() : this.open()));
     if (!document.hidden) this.open();
   }
 
   open() {
     if (this.source) return;
-    const place = this.last === null ? "" : "?after=" + this.last;
-    this.source = new EventSource("/operator/timeline/events" + place);
+    this.source = new EventSource("/operator/timeline/events?after=" + this.last);
     this.source.onopen = () => this.tell("live", true);
     this.source.onerror = () => this.tell("connecting", false);
     this.source.onmessage = (message) => {
