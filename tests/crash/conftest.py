@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from support.crash_faults import TOTALS, count
+from support.memory import MEMORY
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -30,11 +31,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture
-def memory_path(tmp_path: Path) -> Iterator[Path]:
+def memory_path() -> Iterator[Path]:
     """Return a directory in memory where there is one: the death of a process leaves the same there as on a disk."""
-    memory = Path("/dev/shm")
-    if not memory.is_dir():
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir=memory, prefix="codespace-es-") as directory:
+    with tempfile.TemporaryDirectory(dir=MEMORY, prefix="codespace-es-") as directory:
         yield Path(directory)

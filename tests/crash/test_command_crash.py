@@ -46,10 +46,10 @@ async def run_to_death(scratch: Path, root: Path, k: int) -> tuple[DieFrom, str 
     return fate, answered
 
 
-async def test_a_death_at_any_moment_runs_it_at_most_once_and_leaves_a_true_record(tmp_path: Path) -> None:
+async def test_a_death_at_any_moment_runs_it_at_most_once_and_leaves_a_true_record(memory_path: Path) -> None:
     passed: set[FaultPoint] = set()
     for k in range(1, 60):
-        scratch = tmp_path / str(k)
+        scratch = memory_path / str(k)
         root = scratch / "ws"
         root.mkdir(parents=True)
         with anyio.fail_after(SECONDS_MAX):
@@ -101,18 +101,18 @@ def spawner_of(pid: int) -> int:
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    made = tmp_path / "ws"
+def root(memory_path: Path) -> Path:
+    made = memory_path / "ws"
     made.mkdir()
     return made
 
 
 @pytest.mark.parametrize("live_process", ["exclusive", "shared"])
 async def test_a_lost_runner_costs_its_commands_and_nothing_more(
-    tmp_path: Path, root: Path, live_process: str
+    memory_path: Path, root: Path, live_process: str
 ) -> None:
     with anyio.fail_after(SECONDS_MAX):
-        async with Server(tmp_path, {"ws": root}, sandbox="off", live_process=live_process) as server:
+        async with Server(memory_path, {"ws": root}, sandbox="off", live_process=live_process) as server:
             commands = Commands(server)
             process_id = await commands.shell("echo said; (setsid sleep 300 &); echo $$; sleep 300")
             while len(text := (await commands.read(process_id)).chunk.split()) < 2:
@@ -129,7 +129,7 @@ async def test_a_lost_runner_costs_its_commands_and_nothing_more(
             assert (report.exit_code, output) == (0, "again\n")
 
 
-async def test_a_runner_lost_at_go_leaves_it_open_whether_it_ran(tmp_path: Path, root: Path) -> None:
+async def test_a_runner_lost_at_go_leaves_it_open_whether_it_ran(memory_path: Path, root: Path) -> None:
     """T-U04: the id is answered, and stands for ever for what may have been started once."""
 
     def lose_runner(point: FaultPoint) -> None:
@@ -137,7 +137,7 @@ async def test_a_runner_lost_at_go_leaves_it_open_whether_it_ran(tmp_path: Path,
             os.kill(spawner_of(os.getpid()), signal.SIGKILL)
 
     with anyio.fail_after(SECONDS_MAX):
-        async with Server(tmp_path, {"ws": root}, sandbox="off") as server:
+        async with Server(memory_path, {"ws": root}, sandbox="off") as server:
             commands = Commands(server)
             server.hook = lose_runner
             answer = await commands.exec(*COMMAND.command, operation_key="k")
@@ -152,13 +152,13 @@ async def test_a_runner_lost_at_go_leaves_it_open_whether_it_ran(tmp_path: Path,
     assert lines_of(root / "count") <= 1
 
 
-async def test_a_command_is_known_to_another_server_while_its_own_lives_and_after(tmp_path: Path, root: Path) -> None:
+async def test_a_command_is_known_to_another_server_while_its_own_lives_and_after(memory_path: Path, root: Path) -> None:
     """Decision 5; T19."""
     with anyio.fail_after(SECONDS_MAX):
-        first = await Server(tmp_path, {"ws": root}, sandbox="off").start()
+        first = await Server(memory_path, {"ws": root}, sandbox="off").start()
         process_id = await Commands(first).shell("echo said; sleep 300")
         await Commands(first).until(process_id, "said")
-        async with Server(tmp_path, {"ws": root}, sandbox="off") as second:
+        async with Server(memory_path, {"ws": root}, sandbox="off") as second:
             commands = Commands(second)
             report = await commands.status(process_id)
             assert (report.state, report.live, report.owner) == ("running", False, first.world.instance_id)
@@ -180,10 +180,10 @@ async def test_a_command_is_known_to_another_server_while_its_own_lives_and_afte
             assert (await commands.run("true"))[0].exit_code == 0
 
 
-async def test_what_outlived_all_who_watched_it_is_ended_by_the_next_server(tmp_path: Path, root: Path) -> None:
+async def test_what_outlived_all_who_watched_it_is_ended_by_the_next_server(memory_path: Path, root: Path) -> None:
     """Server, spawner and reaper are gone at one blow: nobody is left to end the tree but whoever settles it."""
     with anyio.fail_after(SECONDS_MAX):
-        first = await Server(tmp_path, {"ws": root}, sandbox="off").start()
+        first = await Server(memory_path, {"ws": root}, sandbox="off").start()
         commands = Commands(first)
         process_id = await commands.shell("(setsid sleep 300 & echo $!); echo $$; sleep 300")
         while len(text := (await commands.read(process_id)).chunk.split()) < 2:
@@ -198,7 +198,7 @@ async def test_what_outlived_all_who_watched_it_is_ended_by_the_next_server(tmp_
         for pid in watchers:
             os.kill(pid, signal.SIGKILL)
         await first.die()
-        async with Server(tmp_path, {"ws": root}, sandbox="off") as second:
+        async with Server(memory_path, {"ws": root}, sandbox="off") as second:
             report = await Commands(second).ended(process_id)
             assert report.termination == "unknown"
             assert not any(is_alive(pid) for pid in pids)

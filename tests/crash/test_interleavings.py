@@ -60,9 +60,9 @@ class LetIn:
             wait({self.second}, timeout=_BLOCKED_SECONDS)
 
 
-def both(tmp_path: Path, k: int, first: Command, second: Command) -> tuple[dict[str, Any], dict[str, Any], str, str]:
+def both(memory_path: Path, k: int, first: Command, second: Command) -> tuple[dict[str, Any], dict[str, Any], str, str]:
     """Return both answers, what the file holds in either workspace, with the second let in at `k`."""
-    scratch = tmp_path / str(k)
+    scratch = memory_path / str(k)
     roots = {"demo": scratch / "ws", "other": scratch / "ws2"}
     for root in roots.values():
         root.mkdir(parents=True)
@@ -103,10 +103,10 @@ def points(tmp_path_factory: pytest.TempPathFactory) -> int:
     return len(recorder.points)
 
 
-def test_the_same_request_twice_is_one_operation_at_every_moment(tmp_path: Path, points: int) -> None:
+def test_the_same_request_twice_is_one_operation_at_every_moment(memory_path: Path, points: int) -> None:
     for k in range(1, points + 1):
         command = patch("one", "two", key="k")
-        first, second, content, _ = both(tmp_path, k, command, command)
+        first, second, content, _ = both(memory_path, k, command, command)
         assert (first["status"], second["status"]) == ("applied", "applied")
         assert first["operation_id"] == second["operation_id"]
         assert sorted([first["replayed"], second["replayed"]]) == [False, True]
@@ -114,27 +114,27 @@ def test_the_same_request_twice_is_one_operation_at_every_moment(tmp_path: Path,
         tally("pairs of operations", 1)
 
 
-def test_one_key_for_two_directories_belongs_to_one_of_them_at_every_moment(tmp_path: Path, points: int) -> None:
+def test_one_key_for_two_directories_belongs_to_one_of_them_at_every_moment(memory_path: Path, points: int) -> None:
     for k in range(1, points + 1):
         first, second, here, there = both(
-            tmp_path, k, patch("one", "two", key="k"), patch("one", "three", key="k", workspace="other")
+            memory_path, k, patch("one", "two", key="k"), patch("one", "three", key="k", workspace="other")
         )
         assert sorted([first["status"], second["status"]]) == ["OPERATION_KEY_CONFLICT", "applied"]
         assert (here, there) == (("two\n", "one\n") if first["status"] == "applied" else ("one\n", "three\n"))
         tally("pairs of operations", 1)
 
 
-def test_two_patches_of_one_line_come_one_after_the_other_at_every_moment(tmp_path: Path, points: int) -> None:
+def test_two_patches_of_one_line_come_one_after_the_other_at_every_moment(memory_path: Path, points: int) -> None:
     for k in range(1, points + 1):
-        first, second, content, _ = both(tmp_path, k, patch("one", "two"), patch("two", "three"))
+        first, second, content, _ = both(memory_path, k, patch("one", "two"), patch("two", "three"))
         assert first["status"] == "applied"
         assert (second["status"], content) in (("applied", "three\n"), ("INVALID_PATCH", "two\n"))
         tally("pairs of operations", 1)
 
 
-def test_an_operation_is_undone_once_at_every_moment(tmp_path: Path, points: int) -> None:
+def test_an_operation_is_undone_once_at_every_moment(memory_path: Path, points: int) -> None:
     for k in range(1, points + 1, 2):
-        scratch = tmp_path / f"undo{k}"
+        scratch = memory_path / f"undo{k}"
         root = scratch / "ws"
         root.mkdir(parents=True)
         (root / "a.txt").write_text("one\n")

@@ -71,10 +71,10 @@ def tree(root: Path) -> Tree:
     }
 
 
-def scratches(tmp_path: Path) -> Iterator[Path]:
+def scratches(memory_path: Path) -> Iterator[Path]:
     """One fresh directory after the other."""
     for number in count():
-        scratch = tmp_path / str(number)
+        scratch = memory_path / str(number)
         scratch.mkdir()
         yield scratch
 
@@ -137,9 +137,9 @@ async def reference(scratch: Path) -> tuple[Tree, Tree, int, set[FaultPoint]]:
     return before, tree(root), len(points), set(points)
 
 
-async def test_a_death_at_any_moment_leaves_all_or_nothing_and_one_answer(tmp_path: Path) -> None:
+async def test_a_death_at_any_moment_leaves_all_or_nothing_and_one_answer(memory_path: Path) -> None:
     """T1: crash at every point of the story, settle, ask, repeat, settle again."""
-    fresh = scratches(tmp_path)
+    fresh = scratches(memory_path)
     before, after, points, names = await reference(next(fresh))
     assert names >= STORY_POINTS
     seen = set()
@@ -157,9 +157,9 @@ async def test_a_death_at_any_moment_leaves_all_or_nothing_and_one_answer(tmp_pa
     assert seen == {"nothing", "failed_rolled_back", "applied"}
 
 
-async def test_a_death_while_settling_is_settled_by_the_next(tmp_path: Path) -> None:
+async def test_a_death_while_settling_is_settled_by_the_next(memory_path: Path) -> None:
     """T2: for deaths spread over the story, crash at every point of the settling that follows."""
-    fresh = scratches(tmp_path)
+    fresh = scratches(memory_path)
     before, after, points, _ = await reference(next(fresh))
     names: set[FaultPoint] = set()
     for k in range(4, points + 1, 7):
@@ -181,9 +181,9 @@ async def test_a_death_while_settling_is_settled_by_the_next(tmp_path: Path) -> 
     assert names >= SETTLE_POINTS
 
 
-async def test_an_error_at_any_moment_is_told_truly(tmp_path: Path) -> None:
+async def test_an_error_at_any_moment_is_told_truly(memory_path: Path) -> None:
     """T3: an I/O error at every point, no death: what the caller is told is what disk and log say."""
-    fresh = scratches(tmp_path)
+    fresh = scratches(memory_path)
     before, after, points, _ = await reference(next(fresh))
     for k in range(1, points + 1):
         scratch = next(fresh)
@@ -206,9 +206,9 @@ async def test_an_error_at_any_moment_is_told_truly(tmp_path: Path) -> None:
         tally("errors in a patch story", 1)
 
 
-async def test_an_edit_between_death_and_restart_is_never_overwritten(tmp_path: Path) -> None:
+async def test_an_edit_between_death_and_restart_is_never_overwritten(memory_path: Path) -> None:
     """T11: somebody writes one of the files before the next server starts; their bytes stay."""
-    fresh = scratches(tmp_path)
+    fresh = scratches(memory_path)
     _, _, points, _ = await reference(next(fresh))
     for k in range(3, points + 1, 4):
         for name in ("a.txt", "new/deep/b.txt", "gone.txt", "moved/c.txt"):

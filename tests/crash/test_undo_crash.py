@@ -115,31 +115,31 @@ async def check(scene: Scene, applied: Tree, undone: Tree, told: dict[str, Any] 
     return "nothing" if is_first else str(again["status"])
 
 
-async def test_a_death_at_any_moment_undoes_all_or_none(tmp_path: Path) -> None:
-    applied, undone, points = await reference(tmp_path / "reference")
+async def test_a_death_at_any_moment_undoes_all_or_none(memory_path: Path) -> None:
+    applied, undone, points = await reference(memory_path / "reference")
     seen = set()
     for k in range(1, points + 1):
-        scene = Scene(tmp_path / str(k))
+        scene = Scene(memory_path / str(k))
         told = await scene.disturb(DieFrom(k))
         seen.add(await check(scene, applied, undone, told))
         tally("deaths in an undo of several", 1)
     assert seen == {"nothing", "failed_rolled_back", "applied"}
 
 
-async def test_an_error_at_any_moment_is_told_truly(tmp_path: Path) -> None:
-    applied, undone, points = await reference(tmp_path / "reference")
+async def test_an_error_at_any_moment_is_told_truly(memory_path: Path) -> None:
+    applied, undone, points = await reference(memory_path / "reference")
     for k in range(1, points + 1):
-        scene = Scene(tmp_path / str(k))
+        scene = Scene(memory_path / str(k))
         told = await scene.disturb(FailAt(k))
         await check(scene, applied, undone, told)
         tally("errors in an undo of several", 1)
 
 
-async def test_a_death_while_it_is_settled_is_settled_by_the_next(tmp_path: Path) -> None:
-    applied, undone, points = await reference(tmp_path / "reference")
+async def test_a_death_while_it_is_settled_is_settled_by_the_next(memory_path: Path) -> None:
+    applied, undone, points = await reference(memory_path / "reference")
     for k in range(points // 3, points, points // 4):
         for k2 in count(1):
-            scene = Scene(tmp_path / f"{k}-{k2}")
+            scene = Scene(memory_path / f"{k}-{k2}")
             await scene.disturb(DieFrom(k))
             second = await Server(scene.scratch, {"demo": scene.root}, settles_at_start=False).start()
             second.hook = fate = DieFrom(k2)

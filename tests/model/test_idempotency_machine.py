@@ -26,6 +26,7 @@ from codespace_es.ports.fault_points import no_faults
 from codespace_es.vocabulary.answer import Command
 from codespace_es.vocabulary.errors import CodespaceError
 from replay.verify import verify
+from support.memory import MEMORY
 from support.server import DieFrom, Server, ServerDied
 
 NUMBERS = st.integers(0, 3)
@@ -55,7 +56,7 @@ class Idempotency(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.scratch = Path(tempfile.mkdtemp(prefix="codespace-model-"))
+        self.scratch = Path(tempfile.mkdtemp(dir=MEMORY, prefix="codespace-model-"))
         self.root = self.scratch / "ws"
         self.root.mkdir()
         self.portal_context = start_blocking_portal()

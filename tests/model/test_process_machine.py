@@ -26,6 +26,7 @@ from codespace_es.vocabulary.answer import Command
 from codespace_es.vocabulary.errors import CodespaceError
 from replay.verify import verify
 from support.commands import lines_of
+from support.memory import MEMORY
 from support.server import Server
 
 KEYS = st.sampled_from(["k1", "k2", "k3", "k4", "k5"])
@@ -51,7 +52,7 @@ class Processes(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.scratch = Path(tempfile.mkdtemp(prefix="codespace-model-"))
+        self.scratch = Path(tempfile.mkdtemp(dir=MEMORY, prefix="codespace-model-"))
         self.root = self.scratch / "ws"
         self.root.mkdir()
         self.portal_context = start_blocking_portal()

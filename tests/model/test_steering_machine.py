@@ -24,6 +24,7 @@ from codespace_es.vocabulary.answer import Command
 from codespace_es.vocabulary.errors import CodespaceError
 from codespace_es.vocabulary.event import Channel
 from replay.verify import verify
+from support.memory import MEMORY
 from support.server import Server
 
 SERVERS = st.sampled_from(["left", "right"])
@@ -87,7 +88,7 @@ class Steering(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.scratch = Path(tempfile.mkdtemp(prefix="codespace-model-"))
+        self.scratch = Path(tempfile.mkdtemp(dir=MEMORY, prefix="codespace-model-"))
         (self.scratch / "ws").mkdir()
         self.portal_context = start_blocking_portal()
         self.portal = self.portal_context.__enter__()

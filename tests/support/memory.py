@@ -1,0 +1,9 @@
+"""Directories in memory, for sweeps over the deaths of processes: these leave the same there as on a disk.
+
+What a power cut leaves is another matter: those tests bring a disk of their own, which is cut.
+"""
+
+from pathlib import Path
+
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+"""Where temporary directories are in memory, for `tempfile`; its default where there is none."""
