@@ -152,7 +152,9 @@ async def test_a_runner_lost_at_go_leaves_it_open_whether_it_ran(memory_path: Pa
     assert lines_of(root / "count") <= 1
 
 
-async def test_a_command_is_known_to_another_server_while_its_own_lives_and_after(memory_path: Path, root: Path) -> None:
+async def test_a_command_is_known_to_another_server_while_its_own_lives_and_after(
+    memory_path: Path, root: Path
+) -> None:
     """Decision 5; T19."""
     with anyio.fail_after(SECONDS_MAX):
         first = await Server(memory_path, {"ws": root}, sandbox="off").start()

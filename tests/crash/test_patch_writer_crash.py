@@ -18,12 +18,9 @@ from support.crash_faults import (
     Recorder,
     count,
     die_by_raising,
-    dies_at,
 )
 from support.crash_orders import EIGHT_FILES, FOUR_FILES, ONE_FILE, SCENARIOS, UNDO, Scenario, Snapshot, snapshot
-
-# Threads that other tests left idle don't matter: the children below take no lock that one of them could hold.
-pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+from support.dying_writer import dies_at
 
 EXCHANGES = (True, False)
 STRIDE_OF_EIGHT = int(os.environ.get("CODESPACE_CRASH_STRIDE", "5"))
@@ -65,8 +62,7 @@ class Workshop:
         points = self.points_of_write()
         for k, point in enumerate(points, start=1):
             root = self.fresh()
-            order = self.scenario.order(root)
-            assert dies_at(k, lambda hook, order=order: self.writer(hook).write(order)), (k, point)
+            assert dies_at(k, "write", self.scenario, root, has_exchange=self.has_exchange), (k, point)
             HIT_POINTS.add(point)
             yield k, root
 
@@ -127,7 +123,7 @@ def sweep_deaths_in_settle(scenario: Scenario, memory_path: Path, *, stride: int
                 with pytest.raises(Death):
                     workshop.writer(die_by_raising(k2)).settle(order)
             else:
-                assert dies_at(k2, lambda hook, order=order: workshop.writer(hook).settle(order))
+                assert dies_at(k2, "settle", scenario, root)
             HIT_POINTS.add(point)
             outcome = workshop.writer().settle(order)
             workshop.check_settled(root, outcome, (k, k2))
@@ -271,10 +267,9 @@ def test_what_was_displaced_unchecked_at_death_is_put_back(memory_path: Path) ->
         workshop = Workshop(ONE_FILE, memory_path / str(k))
         root = workshop.fresh()
         (root / "a.txt").write_bytes(b"edited after the plan\n")
-        order = ONE_FILE.order(root)
-        if not dies_at(k, lambda hook, order=order, workshop=workshop: workshop.writer(hook).write(order)):
+        if not dies_at(k, "write", ONE_FILE, root):
             break
-        outcome = workshop.writer().settle(order)
+        outcome = workshop.writer().settle(ONE_FILE.order(root))
         assert snapshot(root) == {"a.txt": (b"edited after the plan\n", 0o644)}, k
         assert outcome.status == "unknown"
         runs += 1

@@ -1,16 +1,10 @@
-"""Fault hooks: record, fail or die at the k-th point; and runs that die in a child process."""
+"""Fault hooks: record, fail or play a death at the k-th point; and what the sweeps ran."""
 
 import errno
 import os
-import traceback
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from codespace_es.ports.fault_points import FaultHook, FaultPoint
-
-DIED = 77
-FINISHED = 0
-FAILED = 3
 
 
 @dataclass
@@ -55,30 +49,6 @@ def die_by_raising(k: int) -> FaultHook:
             raise Death
 
     return hook
-
-
-def dies_at(k: int, run: Callable[[FaultHook], object]) -> bool:
-    """Run `run` in a child that ends without any clean-up at its k-th fault point; return whether it got there."""
-    child = os.fork()
-    if child == 0:
-        hits = 0
-
-        def hook(_point: FaultPoint) -> None:
-            nonlocal hits
-            hits += 1
-            if hits == k:
-                os._exit(DIED)
-
-        try:
-            run(hook)
-        except BaseException:
-            traceback.print_exc()
-            os._exit(FAILED)
-        os._exit(FINISHED)
-    _, status = os.waitpid(child, 0)
-    code = os.waitstatus_to_exitcode(status)
-    assert code in {DIED, FINISHED}, code
-    return code == DIED
 
 
 TOTALS: dict[str, int] = {}
