@@ -193,6 +193,9 @@ class Server:
         self._keeper = asyncio.get_running_loop().create_task(self._keep(ready))
         await asyncio.wait({self._keeper, asyncio.ensure_future(ready.wait())}, return_when=asyncio.FIRST_COMPLETED)
         if self._keeper.done():
+            self._life.close_record()
+            self._life._receive.close()
+            self._lock.release()
             await self._keeper
         await self._life.start(_STARTED)
         if self._settles_at_start:
