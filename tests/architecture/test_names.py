@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -62,3 +63,9 @@ def _lines(path) -> list[str]:
         return path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError:
         return []
+
+
+def test_no_two_files_of_tests_have_one_name():
+    """They are imported by their name alone: the second would be taken for the first, and its tests never run."""
+    names = Counter(path.name for path in repository_files() if path.name.startswith("test_"))
+    assert [name for name, files in names.items() if files > 1] == []

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-BLOCK = 4096
+BLOCK = 64 * 1024
 
 Cut = dict[int, bytes]
 """The blocks of a disk, by number, that differ from what it had at first."""
