@@ -38,7 +38,7 @@ pytestmark = pytest.mark.anyio
 
 STRIDE = 6
 """Of the moments between answers, every n-th is brought back; the soak brings back all."""
-DISK_BYTES = 6 * 1024 * 1024
+DISK_BYTES = 12 * 1024 * 1024
 COUNTED = "count"
 """The file that the command writes, which nobody flushes."""
 
