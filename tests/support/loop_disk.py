@@ -84,5 +84,5 @@ def loop_disk(directory: Path, name: str, bytes_max: int) -> Iterator[LoopDisk]:
         yield disk
     finally:
         if os.path.ismount(disk.root):
-            disk.unmount()
+            run("umount", "--lazy", disk.root)  # a test that failed may have left something open there
         disk.detach()
