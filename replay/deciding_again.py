@@ -22,6 +22,7 @@ from codespace_es.aggregates.approval import (
     GrantApproval,
     ParkApproval,
     QueueApproval,
+    WithdrawApproval,
 )
 from codespace_es.aggregates.claim import ClaimReleased, ClaimTaken, ReleaseClaim, TakeClaim
 from codespace_es.aggregates.instance import (
@@ -135,6 +136,8 @@ def _commands(before: object, events: Sequence[Event], envelope: Envelope) -> It
     elif kind in _TIMED:
         yield lambda: _TIMED[kind](first, envelope.recorded_at)
         yield lambda: _TIMED[kind](first, envelope.recorded_at - _BEFORE_ITS_APPEND)
+        if isinstance(first, ApprovalDenied):  # it may have ended with its pending action, granted or not
+            yield lambda: WithdrawApproval(first.reason or "")
     elif kind in COMMANDS_BY_STATE:
         yield lambda: COMMANDS_BY_STATE[kind](first, before)
     else:
