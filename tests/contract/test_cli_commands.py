@@ -45,7 +45,11 @@ async def test_commands_are_listed_while_they_run_and_told_for_ever(tmp_path: Pa
         whole = await anyio.to_thread.run_sync(lambda: project.call("processes", "--all", "--json"))
         caller = Caller("mcp", RequestId("req-1"))
         await opened.codespace.handle(TerminateProcess(process_id=living, signal="KILL"), caller)
-        while not (await opened.codespace.handle(AskProcess(process_id=living), caller)).eof:  # type: ignore[attr-defined]
+        while True:
+            report = await opened.codespace.handle(AskProcess(process_id=living), caller)
+            assert isinstance(report, ProcessReport)
+            if report.eof:
+                break
             await anyio.sleep(0.01)
     assert [line.split("\t")[:2] for line in listed.stdout.splitlines()] == [[living, "running"]]
     assert [(each["process_id"], each["state"]) for each in json.loads(whole.stdout)] == [

@@ -134,7 +134,7 @@ async def test_what_is_written_is_read_in_order_and_recorded_without_its_content
     assert report.output_head is not None
     assert report.output_head.startswith("".join(f"hunter-two {number}\n" for number in range(50)))
     sent = [entry.event for entry in await commands.server.log.read_stream(process_id)][1:-1]
-    assert [event.size_bytes for event in sent][-3:-1] == [1_000_001, 0]  # type: ignore[attr-defined]
+    assert [event.size_bytes for event in sent][-3:-1] == [1_000_001, 0]  # type: ignore[attr-defined]  # each is an InputSent
     assert "hunter" not in "".join(event.model_dump_json() for event in sent)
 
 
@@ -174,7 +174,7 @@ async def test_a_time_limit_keeps_what_was_printed_and_is_told_at_the_end(tmp_pa
 
 async def _reopened(tmp_path: Path, root: Path, process_id: str) -> Any:
     async with Server(tmp_path, {"ws": root}) as server:
-        return await server.log.read_stream(process_id)  # type: ignore[arg-type]
+        return await server.log.read_stream(process_id)  # type: ignore[arg-type]  # an id names its stream
 
 
 @pytest.mark.parametrize(("policy", "code"), [

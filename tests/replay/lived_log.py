@@ -61,7 +61,7 @@ class Session:
     def be(self, **policy: object) -> None:
         """Give the workspace another policy, as a restart with another configuration would."""
         workspaces = self.server.world.workspaces
-        workspaces["demo"] = workspaces["demo"].model_copy(update=policy)  # type: ignore[index]
+        workspaces["demo"] = workspaces["demo"].model_copy(update=policy)  # type: ignore[index]  # a mapping that tests may write
 
     async def ended(self, process_id: str) -> None:
         with anyio.fail_after(20):
@@ -110,7 +110,7 @@ async def _steer(session: Session) -> None:
     work_id = (await session.ask(OpenWorkCommand(workspace_id="demo", title="A work")))["work_id"]
 
     async def written(text: str, delivery: str = "next_checkpoint") -> dict:
-        intent = await session.ask(WriteIntent(work_id=work_id, body=text, delivery=delivery))  # type: ignore[arg-type]
+        intent = await session.ask(WriteIntent(work_id=work_id, body=text, delivery=delivery))  # type: ignore[arg-type]  # one of three
         return await session.ask(QueueIntentCommand(intent_id=intent["intent_id"], revision=intent["revision"]))
 
     first, second, third = await written("first"), await written("second"), await written("third")

@@ -90,7 +90,7 @@ class ScriptedServer:
         self.caller = self.next_caller()
 
     def next_caller(self, channel: str = "mcp") -> Caller:
-        return Caller(channel, RequestId(f"req-{self.ids.uuid()}"), "agent/1")  # type: ignore[arg-type]
+        return Caller(channel, RequestId(f"req-{self.ids.uuid()}"), "agent/1")  # type: ignore[arg-type]  # one of the channels
 
     async def start(self) -> None:
         started = InstanceStarted(
@@ -137,11 +137,11 @@ class ScriptedServer:
     ) -> None:
         """Append the end of a patch, with the mark on what it undid if it was applied."""
         state = await fold(self.log, OPERATION, operation_id)
-        minted: OperationMinted = state.state.minted  # type: ignore[union-attr]
+        minted: OperationMinted = state.state.minted  # type: ignore[union-attr]  # it was minted
         fault = None if status == "applied" else Fault(code=ErrorCode.VERSION_CONFLICT, message="It has changed.")
         result = NewBody(StreamId(operation_id), "result", _result(operation_id, minted, status))
         finished = OperationFinished(
-            status=status, fault=fault, result=result.body, findings=tuple(findings),  # type: ignore[arg-type]
+            status=status, fault=fault, result=result.body, findings=tuple(findings),  # type: ignore[arg-type]  # a status
             reason="unknown" if status in ("unknown", "failed_partial") else None,
         )
         events = state.decide(FinishOperation(finished))

@@ -51,7 +51,7 @@ def test_every_event_class_that_is_written_is_in_the_catalogue():
         return {kind, *(each for child in kind.__subclasses__() for each in below(child))}
 
     ours = {kind for kind in below(Event) - {Event} if kind.__module__.startswith("codespace_es.")}
-    assert ours == set(CATALOGUE.values()), "add the class to event_catalogue.py"
+    assert ours == set(CATALOGUE.values()), "name its module in event_catalogue.py"
 
 
 def test_an_event_refuses_an_unknown_field():
