@@ -12,7 +12,7 @@ from operator import attrgetter
 from pydantic_core import ValidationError, to_json
 
 from codespace_es.ports.log import Catalogue, StoreUnavailableError, UnknownTopicError
-from codespace_es.vocabulary.event import Caller, Event, RecordedEvent
+from codespace_es.vocabulary.event import Caller, Event, RecordedEvent, Superseded
 from codespace_es.vocabulary.identifiers import AppendId, InstanceId, StreamId
 
 StoredRow = tuple[int, StreamId, int, str, bytes]
@@ -53,7 +53,8 @@ def encode_envelope(caller: Caller, *, recorded_at: datetime, instance_id: Insta
 class Decoder:
     """Rebuilds events from rows, validated against the catalogue's classes.
 
-    A class' validator is built when its topic is first met: start-up pays for no class that isn't read.
+    A class' validator is built when its topic is first met: start-up pays for no class that isn't read. An event of a
+    superseded class comes out as what it is today; readers and deciders know the newest alone.
     """
 
     def __init__(self, catalogue: Catalogue) -> None:
@@ -86,5 +87,20 @@ class Decoder:
         if not kind.__pydantic_complete__:
             kind.model_rebuild()
         validate: Callable[[bytes], Event] = _validator_of(kind).validate_json
-        self._validators[topic] = validate
-        return validate
+        self._validators[topic] = _upcasting(validate) if issubclass(kind, Superseded) else validate
+        return self._validators[topic]
+
+
+def _upcasting(validate: Callable[[bytes], Event]) -> Callable[[bytes], Event]:
+    """Return what decodes an event of an old topic as the newest that it means; its row stays what it is."""
+
+    def decode(state: bytes) -> Event:
+        event = validate(state)
+        try:
+            while isinstance(event, Superseded):
+                event = event.upcast()
+        except (LookupError, ValueError) as error:
+            raise TypeError(f"it can't be read as what it is today: {error}") from error
+        return event
+
+    return decode

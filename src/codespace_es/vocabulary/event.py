@@ -7,7 +7,7 @@ Source: the event catalogue, section 1.
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -32,6 +32,15 @@ class Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     TOPIC: ClassVar[str]
+
+
+@runtime_checkable
+class Superseded(Protocol):
+    """An event class of an old topic, kept for the logs that hold it: read, never written any more."""
+
+    def upcast(self) -> Event:
+        """Return what a newer class says instead, from what this one says alone."""
+        ...
 
 
 class Body(BaseModel):

@@ -1,14 +1,15 @@
 """The form in which events are stored."""
 
 from datetime import UTC, datetime
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.log.rows import Decoder, StoredRow, encode_envelope, encode_event
-from codespace_es.ports.log import StoreUnavailableError, UnknownTopicError
-from codespace_es.vocabulary.event import Caller
+from codespace_es.ports.log import Catalogue, StoreUnavailableError, UnknownTopicError
+from codespace_es.vocabulary.event import Caller, Event
 from codespace_es.vocabulary.identifiers import AppendId, RequestId, StreamId
 from unit.log.sample_events import CATALOGUE, ME, OperationMinted
 
@@ -49,3 +50,45 @@ def test_a_topic_outside_the_catalogue_is_never_looked_up_elsewhere() -> None:
 def test_a_state_that_is_no_such_event_is_damage(event: bytes) -> None:
     with pytest.raises(StoreUnavailableError, match="position 9"):
         list(Decoder(CATALOGUE).decode([row(event)]))
+
+
+class Renamed(Event):
+    TOPIC: ClassVar[str] = "thing.renamed.v3"
+
+    new_name: str
+
+
+class NameChanged(Event):
+    TOPIC: ClassVar[str] = "thing.renamed.v2"
+
+    name: str
+
+    def upcast(self) -> Event:
+        return Renamed(new_name=self.name)
+
+
+class NamesChanged(Event):
+    TOPIC: ClassVar[str] = "thing.renamed.v1"
+
+    names: tuple[str, ...]
+
+    def upcast(self) -> Event:
+        return NameChanged(name=self.names[-1])
+
+
+OLD_AND_NEW: Catalogue = {kind.TOPIC: kind for kind in (Renamed, NameChanged, NamesChanged)}
+
+
+def test_an_event_of_an_old_topic_is_read_as_the_newest_that_it_means() -> None:
+    rows = [
+        row(b'{"names":["a","b"]}', "thing.renamed.v1"), row(b'{"name":"c"}', "thing.renamed.v2"),
+        row(b'{"new_name":"d"}', "thing.renamed.v3"), row(b'{"names":["e"]}', "thing.renamed.v1"),
+    ]
+    assert [each.event for each in Decoder(OLD_AND_NEW).decode(rows)] == [
+        Renamed(new_name=name) for name in ("b", "c", "d", "e")
+    ]
+
+
+def test_an_old_event_that_can_not_be_read_as_a_new_one_is_damage() -> None:
+    with pytest.raises(StoreUnavailableError, match="position 9"):
+        list(Decoder(OLD_AND_NEW).decode([row(b'{"names":[]}', "thing.renamed.v1")]))
