@@ -22,6 +22,7 @@ from starlette.routing import BaseRoute
 from adapters.http.app import MCP_PATH, build_app
 from adapters.http.audit import Audit, OpenSource
 from adapters.http.console.routes import console_routes
+from adapters.http.credentials import CONSOLE_PATH
 from adapters.http.guard import Admittance
 from adapters.http.inbox import inbox_routes
 from adapters.http.json_calls import JsonSide
@@ -93,6 +94,8 @@ async def serve_http(
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_end_on_signal, signals, serving, app)
             logger.warning("listening on %s%s", listener.url, MCP_PATH)
+            if settings.operator_token is not None:
+                logger.warning("the operator's console is at %s%s", listener.url, CONSOLE_PATH)
             with anyio.CancelScope(shield=True):
                 await serving.serve(sockets=[listener.socket])
                 await codespace.close(quiet_caller(codespace.world))

@@ -23,12 +23,14 @@ from codespace_es.command_handlers.asking import ListHolds, OpenHolds
 from codespace_es.command_handlers.inbox import ListWorks, WorkList
 from codespace_es.command_handlers.observing import ListProcesses, ProcessList
 from codespace_es.command_handlers.previewing import ListPending, PendingList
+from codespace_es.command_handlers.reporting import ReportOperation
 from codespace_es.command_handlers.reverting import RevertOperation
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.patch_result import PatchResult
 
 _FILTERS = ("text", "topic", "operation", "workspace", "session")
 _OVERVIEW_ENTRIES = 12
+_OVERVIEW_OPERATIONS = 8
 _PAGE_ENTRIES = 50
 _OPERATION = "/console/operations/{operation_id}"
 
@@ -60,7 +62,11 @@ class _Pages:
         assert isinstance(works, WorkList)
         assert isinstance(processes, ProcessList)
         newest = await self._timeline(request, AskTimeline(limit=_OVERVIEW_ENTRIES))
-        operations = await self._timeline(request, AskTimeline(limit=8, topic="operation.finished"))
+        begun = await self._timeline(request, AskTimeline(limit=_OVERVIEW_OPERATIONS, topic="operation.minted"))
+        operations = [
+            await ask(request, ReportOperation(operation_id=each.stream_id))
+            for each in reversed(begun.entries if begun is not None else ())
+        ]
         return page(
             request, "overview.html", holds=holds.approvals, processes=processes.processes,
             pending=pending.actions, works=[each for each in works.works if each.state != "closed"],

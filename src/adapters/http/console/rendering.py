@@ -44,7 +44,7 @@ _LOOKS = MappingProxyType({
     "applied": "good", "checked": "link", "granted": "good", "consumed": "good", "done": "good", "active": "good",
     "rejected": "odd", "pending": "odd", "expired": "odd", "queued": "link", "claimed": "good", "closing": "odd",
     "failed_rolled_back": "bad", "failed_partial": "bad", "unknown": "bad", "denied": "bad", "blocked": "bad",
-    "running": "odd", "timeout": "bad", "signaled": "bad", "terminated": "bad",
+    "undone": "odd", "running": "odd", "timeout": "bad", "signaled": "bad", "terminated": "bad",
 })
 _PLACES = MappingProxyType({
     "op": "operations", "proc": "processes", "appr": "approvals", "work": "works",
