@@ -11,7 +11,7 @@ from mcp import Client
 
 from support.custom_tools import GOOD, with_body, write_tools
 from support.http_client import TOKEN, http_product, serving
-from support.stdio_client import ERAS, SECONDS_MAX, ask, connected, product, read_log, refused
+from support.stdio_client import ERAS, SECONDS_MAX, ask, connected, product, raw_client, read_log, refused
 
 pytestmark = pytest.mark.anyio
 
@@ -393,13 +393,23 @@ async def test_tools_that_take_their_process_down_are_skipped_and_the_server_liv
         async with connected(product(tmp_path, f"demo={tmp_path / 'ws'}"), tmp_path) as client:
             # Nobody knows for certain who it was of those that shared the process; then each has one of its own.
             assert (await refused(client, "blocks", workspace_id="demo"))["code"] == "TIMEOUT"
-            assert (await ask(client, "workspace_info"))["custom_tools"]["errors"] == []
+            [suspicion] = (await ask(client, "workspace_info"))["custom_tools"]["errors"]
+            assert suspicion == {
+                "source": "tools/blocks.py",
+                "message": "a call went on after its limit of 0.2 s, while a call of it ran; from now on it has a "
+                           "process of its own, and is skipped if that happens again.",
+            }
             for tool, code in codes.items():
                 assert (await refused(client, tool, workspace_id="demo"))["code"] == code
                 assert await ask(client, "greet", workspace_id="demo", name="you") == {"content": "hello you"}
             while (told := (await ask(client, "workspace_info"))["custom_tools"])["tools"] != ["greet"]:
                 await anyio.sleep(0.05)
-            assert {fault["source"] for fault in told["errors"]} == {f"tools/{tool}.py" for tool in BAD_CALLS}
+            assert sorted(fault["source"] for fault in told["errors"]) == sorted(
+                f"tools/{tool}.py" for tool in BAD_CALLS
+            )
+            assert all(
+                fault["message"].endswith("it is skipped until the server starts again.") for fault in told["errors"]
+            )
             assert await ask(client, "greet", workspace_id="demo", name="you") == {"content": "hello you"}
             for tool in BAD_CALLS:
                 gone = await refused(client, tool, workspace_id="demo")
@@ -446,6 +456,21 @@ approvals = "confirm"
             with anyio.fail_after(SECONDS_MAX):
                 while sorted(path.name for path in (tmp_path / "ws").iterdir()) != ["made.txt", "made_too"]:
                     await anyio.sleep(0.01)
+
+
+async def test_nobody_waits_for_a_file_that_loads_slowly_but_who_asks_for_tools(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    slow = f"import os, time\nwhile not os.path.exists({str(gate)!r}):\n    time.sleep(0.01)\n{GOOD}"
+    write_tools(tmp_path / "data" / "tools", slow=slow)
+    (tmp_path / "ws").mkdir()
+    with anyio.fail_after(2 * SECONDS_MAX):
+        async with raw_client(product(tmp_path, f"demo={tmp_path / 'ws'}"), tmp_path) as client:
+            await client.send({"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": {}})
+            assert (await client.call("find", workspace_id="demo"))["paths"] == []  # and not the list
+            gate.touch()
+            listed = await client.receive()
+    assert listed["id"] == 7
+    assert listed["result"]["tools"][-1]["name"] == "greet"
 
 
 async def test_a_process_of_tools_ends_with_its_server(tmp_path: Path) -> None:

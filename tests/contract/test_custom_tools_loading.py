@@ -153,6 +153,16 @@ async def test_entry_points_of_installed_packages(tmp_path: Path, monkeypatch: p
     }
 
 
+async def test_the_servers_own_settings_and_tokens_are_not_shown_to_tools(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CODESPACE_HTTP_TOKEN", "s3cret")
+    monkeypatch.setenv("ACME_KEY", "for tools")
+    label = "' '.join(k for k in __import__('os').environ if k.startswith(('CODESPACE', 'ACME')))"
+    write_tools(tmp_path / "tools", a=having(label=label))
+    assert [tool.label for tool in (await load(tmp_path)).tools] == ["ACME_KEY"]
+
+
 async def test_bad_metadata_of_a_package_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_tools(tmp_path / "tools", a=GOOD)
     with installed(tmp_path, monkeypatch, "nothing but words"):
@@ -226,7 +236,7 @@ async def test_who_ends_the_process_later_is_found_out_and_nobody_else_is_skippe
     async with open_custom_tools(surroundings(tmp_path)) as tools:
         await tools.load()
         with anyio.fail_after(60):
-            while not (await tools.catalogue()).faults:
+            while "late" in [tool.name for tool in (await tools.catalogue()).tools]:
                 for name in ("greet", "second", "late"):
                     with suppress(CodespaceError):  # whose process ended just then
                         await tools.execute(subject(name), {"name": "you"}, NoServices())

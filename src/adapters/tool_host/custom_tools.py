@@ -77,6 +77,7 @@ class HostedTools:
             self._hosts = Hosts(
                 self._tasks, sources.found, roots=self._surroundings.roots, on_said=self._known.take,
                 on_skip=self._known.lose,
+                on_suspect=self._known.suspect,
                 on_orphans=self._orphan,
                 limits_of_time=self._surroundings.limits_of_time,
             )

@@ -1,9 +1,10 @@
 """Which source is loaded in which process, and whose fault it is when one ends.
 
 All sources share one process. When it ends by itself, or hangs, nobody can tell for certain who did it: a file may
-have left a thread behind. So from then on each source has a process of its own, and the next end has a name: that
-source is skipped until the server starts again. SIGKILL proves little, since people and the system kill so; it has to
-come thrice. A source that takes too long to load is known at once. Source: decision 32; ADR 0014.
+have left a thread behind. Whoever's call ran then is named. From then on each source has a process of its own, and the
+next end is certainly of that one, which is skipped until the server starts again. SIGKILL proves little, since people
+and the system kill so; it has to come thrice. A source that takes too long to load is known at once.
+Source: decision 32; ADR 0014.
 """
 
 import logging
@@ -59,12 +60,14 @@ class Hosts:
     def __init__(
         self, tasks: TaskGroup, sources: tuple[Source, ...], *, roots: tuple[str, ...],
         on_said: Callable[[Source, Loaded | Refused], None], on_skip: Callable[[Source, str], None],
+        on_suspect: Callable[[Source, str], None],
         on_orphans: OnOrphans, limits_of_time: Limits,
     ) -> None:
         self._tasks = tasks
         self._roots = roots
         self._on_said = on_said
         self._on_skip = on_skip
+        self._on_suspect = on_suspect
         self._on_orphans = on_orphans
         self._limits = limits_of_time
         self._groups = [_Group(sources)] if sources else []
@@ -139,9 +142,11 @@ class Hosts:
         if group is None:
             return
         group.host = None
-        busy = ", ".join(sorted(source.name for source in host.busy_sources)) or "nothing"
-        logger.warning("Custom tools: a process has ended: %s. Running then: %s", host.end.words, busy)
+        logger.warning("Custom tools: a process has ended: %s.", host.end.words)
         if len(host.sources) > 1:
+            for source in host.busy_sources:
+                self._on_suspect(source, f"{host.end.words}, while a call of it ran; from now on it has a process of "
+                                         "its own, and is skipped if that happens again.")
             self._split(group)
             return
         group.kills += host.end.kind == "killed"

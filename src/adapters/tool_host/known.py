@@ -31,13 +31,17 @@ class KnownTools:
         self._actions: dict[str, Source] = {}
         self._gone_actions: dict[str, str] = {}
         self._faults: dict[str, list[str]] = {}
+        self._suspicions: dict[str, str] = {}
 
     def catalogue(self) -> ToolCatalogue:
         """Return all of it, as the port has it."""
         return ToolCatalogue(
             tuple(self._tools[name].specification for name in sorted(self._tools)),
             frozenset(self._gone),
-            tuple(SourceFault(source, message) for source, told in self._faults.items() for message in told),
+            (
+                *(SourceFault(source, message) for source, told in self._faults.items() for message in told),
+                *(SourceFault(source, message) for source, message in self._suspicions.items()),
+            ),
         )
 
     def find(self, name: str) -> Known | None:
@@ -82,7 +86,13 @@ class KnownTools:
         self._gone.update((name, reason) for name, known in self._tools.items() if known.source == source)
         self._gone_actions.update((name, reason) for name, owner in self._actions.items() if owner == source)
         self._forget(source)
+        self._suspicions.clear()  # it has been found out
         self.note(source.name, reason)
+
+    def suspect(self, source: Source, message: str) -> None:
+        """Tell that a source may have ended a process that others had too. It stays there."""
+        logger.warning("Custom tools: %s: %s", source.name, message)
+        self._suspicions[source.name] = message
 
     def note(self, source: str, message: str) -> None:
         """Keep a fault, and tell the server's log of it."""
