@@ -60,7 +60,14 @@ from codespace_es.aggregates.process import (
     RecordSpawn,
     RequestEnd,
 )
-from codespace_es.aggregates.store import CreateStore, RemoveBodies, StoreBodiesRemoved, StoreCreated
+from codespace_es.aggregates.store import (
+    CreateStore,
+    RecordCopy,
+    RemoveBodies,
+    StoreBodiesRemoved,
+    StoreCopied,
+    StoreCreated,
+)
 from codespace_es.aggregates.workspace import BindWorkspace, WorkspaceBound
 from codespace_es.vocabulary.decider import Decider
 from codespace_es.vocabulary.errors import CodespaceError
@@ -73,6 +80,7 @@ _BEFORE_ITS_APPEND = timedelta(minutes=1)
 _COMMANDS: Mapping[type[Event], Callable[[Any], object]] = MappingProxyType({
     StoreCreated: lambda event: CreateStore(event.store_id, event.software),
     StoreBodiesRemoved: RemoveBodies,
+    StoreCopied: RecordCopy,
     InstanceStarted: StartInstance,
     InstanceStopped: StopInstance,
     InstanceCallRefused: RecordRefusal,

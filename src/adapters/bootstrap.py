@@ -265,7 +265,7 @@ async def _alive(settings: Settings, transport: Transport, made: _Made) -> Async
     world = _world(settings, transport, made)
     if transport != "cli":  # the operator's own hand, which serves nobody
         await _require_operator_alone(world)
-    async with living(world, _started(settings, transport), _first_caller(world, transport)) as life:
+    async with living(world, this_instance(settings, transport), _first_caller(world, transport)) as life:
         tasks: TaskGroup
         refusal: CodespaceError | None = None
         async with anyio.create_task_group() as tasks:
@@ -307,7 +307,8 @@ async def _require_operator_alone(world: World) -> None:
             )
 
 
-def _started(settings: Settings, transport: Transport) -> InstanceStarted:
+def this_instance(settings: Settings, transport: Transport) -> InstanceStarted:
+    """Return how an instance in this process begins."""
     process = this_process()
     return InstanceStarted(
         software=software(),

@@ -7,13 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 
+from adapters.bootstrap import open_codespace
 from adapters.cli.options import effective_settings
+from adapters.log.reader import LogReader
+from adapters.log.sqlite.connecting import driver
 from adapters.settings.load import Flags
 from adapters.settings.postgres_address import PostgresAddress
-from support.cli_project import PATCH, Called, Project
+from codespace_es.aggregates.store import StoreCopied
+from codespace_es.event_catalogue import CATALOGUE
+from replay.verify import verify
+from support.cli_project import PATCH, Called, Project, patch
 from support.postgres import PostgresServer
 
 PASSWORD = "s3cret-of-the-tests"
@@ -141,3 +148,71 @@ def test_an_unusable_store_is_a_start_up_error_without_its_password(
     called = project.call("serve", "--root", str(project.root))
     assert called.returncode == 2
     assert told in called.stderr
+
+
+def test_a_log_goes_to_postgres_and_back_with_its_chain(
+    postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CODESPACE_STORE", raising=False)
+    project = PostgresProject.make(tmp_path)
+    anyio.run(work_a_little, project)
+    tables, file = postgres.new_schema(), tmp_path / "back.db"
+    there = project.call("store", "copy", tables.url, "--json")
+    assert there.returncode == 0, there
+    assert project.call("store", "copy", tables.url).returncode == 1  # there is a log already
+    monkeypatch.setenv("CODESPACE_STORE", tables.url)
+    assert project.call("verify").returncode == 0
+    assert project.call("store", "reindex", "--check").returncode == 0
+    anyio.run(work_a_little, project)
+    back = project.call("store", "copy", str(file), "--json")
+    assert back.returncode == 0, back
+    monkeypatch.delenv("CODESPACE_STORE")
+    monkeypatch.setenv("CODESPACE_OPERATIONS_DB", str(file))
+    with LogReader(project.data / "codespace.db", CATALOGUE) as first, LogReader(tables, CATALOGUE) as second, \
+            LogReader(file, CATALOGUE) as third:
+        rows = list(third.raw_rows())
+        assert rows[: first.head()[0]] == list(first.raw_rows())
+        assert rows[: second.head()[0]] == list(second.raw_rows())
+        assert sorted(third.stored_contents()) == sorted(second.stored_contents())
+        for reader, origin in ((second, first), (third, second)):
+            assert verify(reader).findings == ()
+            after = next(reader.read_log(after=origin.head()[0]))
+            assert isinstance(after.event, StoreCopied)
+            assert (after.event.from_position, after.event.from_hash) == (
+                origin.head()[0], "sha256:" + origin.head()[1].hex())
+
+
+async def work_a_little(project: PostgresProject) -> None:
+    settings = effective_settings(Flags(data_dir=str(project.data), workspaces=(f"demo={project.root}",)), os.environ)
+    async with open_codespace(settings, transport="stdio") as opened:
+        number = len(list(project.root.iterdir()))
+        await patch(opened, f"*** Begin Patch\n*** Add File: at{number}.txt\n+x\n*** End Patch\n")
+
+
+def test_a_copy_of_a_log_that_is_served_or_damaged_or_missing_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CODESPACE_STORE", raising=False)
+    project = PostgresProject.make(tmp_path)
+    target = tmp_path / "copy.db"
+    assert project.call("store", "copy", str(target)).returncode == 2
+
+    async def copy_while_served() -> Called:
+        async with project.opened():
+            return await anyio.to_thread.run_sync(project.call, "store", "copy", str(target))
+
+    served = anyio.run(copy_while_served)
+    assert served.returncode == 2
+    assert "is running: stop it first" in served.stderr
+    anyio.run(work_a_little, project)
+    connection = driver.connect(project.data / "codespace.db", isolation_level=None)
+    connection.execute("DROP TRIGGER events_refuse_update")
+    connection.execute("UPDATE events SET state = x'00' WHERE position = 3")
+    connection.close()
+    damaged = project.call("store", "copy", str(target))
+    assert damaged.returncode == 1
+    assert "damaged at position 3" in damaged.stderr
+    assert not list(tmp_path.glob("copy.db*"))
+    secret = project.call("store", "copy", f"postgresql://me:{PASSWORD}@db/log")
+    assert secret.returncode == 2
+    assert "command line" in secret.stderr

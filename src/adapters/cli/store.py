@@ -7,6 +7,7 @@ from adapters.cli.lazy import LazyCommand, LazyGroup
 
 STORE_COMMANDS: Mapping[str, LazyCommand] = MappingProxyType({
     "init": LazyCommand("adapters.cli.store_init:init", "Make the event log in a PostgreSQL, once."),
+    "copy": LazyCommand("adapters.cli.store_copy:copy", "Copy the event log to another place, chain and all."),
     "reindex": LazyCommand("adapters.cli.reindex:reindex", "Make the list of what is open anew, from the events."),
 })
 

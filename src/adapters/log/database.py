@@ -5,7 +5,7 @@ same SQL here, with `?` for a parameter. Every problem leaves a connection as a 
 errors of SQLite's own driver, which who holds such a connection translates.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
@@ -45,6 +45,14 @@ class Connection(Protocol):
 
     def snapshot(self) -> AbstractContextManager[None]:
         """Let every read inside see one moment. Short: what it keeps alive, nobody can tidy up."""
+        ...
+
+    def insert_rows(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], /) -> None:
+        """Store many rows, inside the caller's transaction."""
+        ...
+
+    def note_head(self, position: int, chained: bytes, /) -> None:
+        """Say which event is the newest, where that is on record of its own; inside the caller's transaction."""
         ...
 
     def damage(self) -> Iterator[str]:

@@ -95,7 +95,14 @@ class RemoveBodies:
     removed: StoreBodiesRemoved
 
 
-StoreCommand = CreateStore | RemoveBodies
+@dataclass(frozen=True, slots=True)
+class RecordCopy:
+    """Record that the chain goes on here."""
+
+    copied: StoreCopied
+
+
+StoreCommand = CreateStore | RemoveBodies | RecordCopy
 
 
 def decide(state: StoreState, command: StoreCommand) -> list[Event]:
@@ -108,6 +115,9 @@ def decide(state: StoreState, command: StoreCommand) -> list[Event]:
         case RemoveBodies(removed):
             assert isinstance(state, Created), "bodies are removed from a log that exists"
             return [removed]
+        case RecordCopy(copied):
+            assert isinstance(state, Created), "what is copied is a log"
+            return [copied]
         case _:
             assert_never(command)
 

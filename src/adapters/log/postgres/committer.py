@@ -144,6 +144,8 @@ class PostgresCommitter:
         Raises:
             PostgresError: it can't be made before the deadline (monotonic seconds).
         """
+        if self._link is not None and self._link.is_closed:
+            self._drop()  # nothing was sent on it yet, so nothing is uncertain
         while self._link is None:
             try:
                 link = Link(self._portal, self._address, settings=self._settings(),

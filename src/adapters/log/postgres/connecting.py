@@ -71,6 +71,18 @@ class PostgresConnection:
                 raise
             raise self._translated(error) from error
 
+    async def copy_in(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Store many rows. Raises PostgresError."""
+        try:
+            await self._raw.copy_records_to_table(table, columns=list(columns), records=rows)
+        except Exception as error:
+            raise self._translated(error) from error
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it is known to be gone, so that nothing can be sent on it."""
+        return bool(self._raw.is_closed())
+
     def _translated(self, error: Exception) -> PostgresError:
         translated = translate(error, self._address)
         if translated.is_unanswered:

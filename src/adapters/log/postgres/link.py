@@ -1,6 +1,6 @@
 """A connection for threads: the driver's event loop runs in a thread of its own, and whoever asks waits for it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -8,7 +8,10 @@ from anyio.from_thread import BlockingPortal
 
 from adapters.log.postgres.connecting import PostgresConnection, PostgresError, connect
 from adapters.settings.postgres_address import PostgresAddress
+from codespace_es.vocabulary.limits import MIB
 
+_ROWS_AT_ONCE = 1_000
+_BYTES_AT_ONCE = 8 * MIB
 _CURSOR = "rows_in_order"
 
 
@@ -77,6 +80,15 @@ class Link:
             while rows := self.execute(f"FETCH {rows_at_once} FROM {_CURSOR}").fetchall():
                 yield from rows
 
+    def insert_rows(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], /) -> None:
+        """Store many rows, inside the caller's transaction."""
+        for some in _portions(rows):
+            self._portal.call(self._connection.copy_in, table, columns, some)
+
+    def note_head(self, position: int, chained: bytes, /) -> None:
+        """Say which event is the newest; inside the caller's transaction."""
+        self.execute("UPDATE log_head SET position = ?, hash = ?", (position, chained))
+
     def damage(self) -> Iterator[str]:
         """Yield what is wrong with the tables themselves, beneath the rows: a sentence each."""
         from adapters.log.postgres import schema  # which is written over links
@@ -107,6 +119,11 @@ class Link:
             raise
         self.execute(statement)
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether it is known to be gone, so that nothing can be sent on it."""
+        return self._connection.is_closed
+
     def terminate(self) -> None:
         """Drop it without a word."""
         self._portal.call(self._connection.terminate)
@@ -114,3 +131,17 @@ class Link:
     def close(self) -> None:
         """Close it."""
         self._portal.call(self._connection.close)
+
+
+def _portions(rows: Iterable[Sequence[Any]]) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield `rows` in lists that are neither long nor large, unless one row is."""
+    some: list[tuple[Any, ...]] = []
+    size_bytes = 0
+    for row in rows:
+        some.append(tuple(row))
+        size_bytes += sum(len(value) for value in row if isinstance(value, bytes))
+        if len(some) >= _ROWS_AT_ONCE or size_bytes >= _BYTES_AT_ONCE:
+            yield some
+            some, size_bytes = [], 0
+    if some:
+        yield some

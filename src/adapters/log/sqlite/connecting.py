@@ -6,7 +6,7 @@ is taken only where it is as new.
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +55,14 @@ class SqliteConnection(driver.Connection):
     ) -> Iterator[Any]:
         """Yield the rows of a query, read as they are asked for."""
         return self.execute(statement, parameters)
+
+    def insert_rows(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], /) -> None:
+        """Store many rows, inside the caller's transaction."""
+        places = ", ".join("?" * len(columns))
+        self.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)  # noqa: S608 - our own names
+
+    def note_head(self, position: int, chained: bytes, /) -> None:
+        """Nothing: the newest event is the last row."""
 
     def damage(self) -> Iterator[str]:
         """Yield what is wrong with the file itself, beneath its rows: one sentence each, at most so many."""
