@@ -15,6 +15,7 @@ from uuid import UUID
 import anyio
 
 from adapters.log.event_log import StoredEventLog
+from adapters.log.places import LogPlace
 from codespace_es.ports.log import Append, NewBody, NewEvent, OpenChange
 from codespace_es.vocabulary.event import Body, Caller, Event
 from codespace_es.vocabulary.file_change import PlannedFile
@@ -101,8 +102,8 @@ class BufferedIds:
 IDS = BufferedIds()
 
 
-def make_log(path: Path | None, number: int = 1) -> StoredEventLog:
-    return StoredEventLog(path, catalogue=CATALOGUE, open_rule=open_rule, instance_id=instance(number),
+def make_log(place: LogPlace | None, number: int = 1) -> StoredEventLog:
+    return StoredEventLog(place, catalogue=CATALOGUE, open_rule=open_rule, instance_id=instance(number),
                           clock=WallClock(), ids=IDS)
 
 

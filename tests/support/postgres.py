@@ -29,7 +29,7 @@ class PostgresServer:
 
     def __init__(self, *, listen: str = "127.0.0.1") -> None:
         self._listen = listen
-        self._programs = _programs()
+        self.programs = _programs()
         self._user = _unprivileged_user()
         self.directory = Path(tempfile.mkdtemp(prefix="codespace-postgres-"))
         os.chmod(self.directory, 0o755)
@@ -47,7 +47,7 @@ class PostgresServer:
 
     def _run(self, program: str, *arguments: str) -> None:
         ran = subprocess.run(
-            [self._programs / program, "-D", self._cluster, *arguments], user=self._user, cwd=self.directory,
+            [self.programs / program, "-D", self._cluster, *arguments], user=self._user, cwd=self.directory,
             capture_output=True, text=True, check=False, extra_groups=[] if self._user else None,
         )
         if ran.returncode:
@@ -57,14 +57,14 @@ class PostgresServer:
         """Start it, and wait until it answers."""
         with (self.directory / "server.log").open("ab") as log:
             self._server = subprocess.Popen(
-                [self._programs / "postgres", "-D", self._cluster, "-p", str(self.port), "-k", self.directory,
+                [self.programs / "postgres", "-D", self._cluster, "-p", str(self.port), "-k", self.directory,
                  "-c", f"listen_addresses={self._listen}", "-c", "max_connections=200"],
                 user=self._user, cwd=self.directory, stdout=log, stderr=log, extra_groups=[] if self._user else None,
             )
         deadline = time.monotonic() + _START_SECONDS
         while time.monotonic() < deadline:
             ready = subprocess.run(
-                [self._programs / "pg_isready", "-q", "-h", self.directory, "-p", str(self.port)], check=False)
+                [self.programs / "pg_isready", "-q", "-h", self.directory, "-p", str(self.port)], check=False)
             if ready.returncode == 0:
                 return
             if self._server.poll() is not None:
@@ -95,7 +95,7 @@ class PostgresServer:
     def query(self, statement: str) -> list[str]:
         """Return the lines that psql prints for a statement of an operator's."""
         ran = subprocess.run(
-            [self._programs / "psql", "-h", self.directory, "-p", str(self.port), "-U", "codespace", "-d", "postgres",
+            [self.programs / "psql", "-h", self.directory, "-p", str(self.port), "-U", "codespace", "-d", "postgres",
              "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", statement],
             capture_output=True, text=True, check=False,
         )
