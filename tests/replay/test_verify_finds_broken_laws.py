@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from stored_log import load
 from tampering import Tamperer
 
 from adapters.log.reader import LogReader
@@ -19,6 +20,8 @@ from codespace_es.vocabulary.file_change import digest_of
 from codespace_es.vocabulary.identifiers import STORE_STREAM, OperationId, StreamId, claim_stream
 from replay.finding import Law
 from replay.verify import verify
+
+STORED = Path(__file__).parent / "logs" / "v0.1.0"
 
 
 def places(path: Path) -> dict[Law, int]:
@@ -153,6 +156,19 @@ def test_a_result_that_tells_of_fewer_changes_than_were_planned_is_found(life):
         tamperer.change_state(6, lambda state: state.partition(b"\n")[0] + b"\n" + finished)
         tamperer.hide()
     assert places(life.path) == {Law.OPERATION: 6, Law.BODIES: 6}
+
+
+@pytest.mark.parametrize("nth", [0, 1])
+def test_an_undo_of_several_without_one_of_its_marks_is_found(tmp_path, nth):
+    load((STORED / "undoing.jsonl").read_text(encoding="utf-8"), tmp_path / "log.db")
+    assert places(tmp_path / "log.db") == {}
+    with Tamperer(tmp_path / "log.db") as tamperer:
+        marks = tamperer.execute("SELECT position FROM events WHERE topic = 'operation.reverted.v1' ORDER BY position")
+        tamperer.drop(marks[nth][0])
+        tamperer.hide()
+    with LogReader(tmp_path / "log.db", CATALOGUE) as reader:
+        told = {finding.law: finding.problem for finding in verify(reader).findings}
+    assert "which it undoes, isn't marked in the same append" in told[Law.OPERATION]
 
 
 def test_an_undo_without_its_mark_is_found(life):
