@@ -326,6 +326,26 @@ async def test_a_file_whose_process_is_killed_again_and_again_is_skipped(tmp_pat
             await stage.apply("act-other", handler="kept")
 
 
+async def test_what_was_on_its_way_to_a_process_that_ends_stops_nothing(tmp_path: Path) -> None:
+    blocking = with_body("block", "import time\ntime.sleep(1000)", more='"timeout": 0.2')
+    async with opened(tmp_path, block=blocking) as stage:
+        lost: list[ErrorCode] = []
+
+        async def call(text: str) -> None:
+            try:
+                await stage.tools.execute(subject("block"), {"text": text}, Services(subject("block"), []))
+            except CodespaceError as error:
+                lost.append(error.code)
+
+        for _ in range(2):  # the second process may have the first one's number of its socket
+            async with anyio.create_task_group() as tasks:
+                for _ in range(3):
+                    tasks.start_soon(call, "x" * 4_000_000)
+        assert set(lost) <= {ErrorCode.TIMEOUT, ErrorCode.TOOL_FAILED}
+        assert len(lost) == 6
+        assert (await stage.apply("act-other", handler="kept", payload="x" * 4_000_000)).text.startswith("kept x")
+
+
 async def test_two_files_cannot_register_one_name(tmp_path: Path) -> None:
     other = FILE.replace("'push'", "'other'")
     async with open_custom_tools(Surroundings(

@@ -181,7 +181,8 @@ class HostedTools:
 
     async def _find_callbacks(self, call: ActionCall) -> tuple[Source, Host]:
         """Return where the callbacks of an action are. Raises CallbackLostError."""
-        assert self._hosts is not None, "it has loaded"
+        if self._hosts is None:
+            raise CallbackLostError("The custom tools aren't loaded yet.")
         if call.handler is None:
             host = self._hosts.with_closure(call.action_id)
             if host is None or not host.is_up:

@@ -202,6 +202,7 @@ class Host:
             self._verdict = self._verdict or HostEnd("garbled", "it wrote what isn't a message of ours")
         with anyio.CancelScope(shield=True):
             await self._process.kill(tells_where=False)
+            anyio.notify_closing(self._link.fileno())  # its number may be another's in the same moment
             self._link.close()
             self._finish()
             await self._on_end(self)
