@@ -20,6 +20,7 @@ from codespace_es.vocabulary.event import ABSENT, Caller
 from codespace_es.vocabulary.file_change import digest_of
 from codespace_es.vocabulary.identifiers import RequestId
 from support.holds import audit
+from support.pending import resolve
 from support.server import Server
 
 pytestmark = pytest.mark.anyio
@@ -135,3 +136,18 @@ async def test_a_stack_that_is_full_takes_no_more(server: Server, monkeypatch: p
     with pytest.raises(CodespaceError) as caught:
         await store_of(server).push(NewAction("x", "y", Closure(), {}))
     assert caught.value.code is ErrorCode.RESOURCE_QUEUE_FULL
+
+
+async def test_a_stack_is_read_since_it_was_last_empty_so_that_what_is_over_costs_nothing(server: Server):
+    store = store_of(server)
+    assert (await read_stack(server.world.log, store.session.stream_id)).folded.version == 0
+    for _ in range(3):
+        await store.push(edits_of(EDIT))
+        await resolve(server, "discard")
+    empty = await read_stack(server.world.log, store.session.stream_id)
+    assert (empty.folded.version, empty.recorded, empty.state.unresolved) == (9, [], ())
+    await store.push(edits_of(EDIT, label="bottom"))
+    await store.push(edits_of(EDIT, label="top"))
+    stack = await read_stack(server.world.log, store.session.stream_id)
+    assert (stack.folded.version, len(stack.recorded)) == (11, 2)
+    assert [each.label for each in stack.state.unresolved] == ["bottom", "top"]

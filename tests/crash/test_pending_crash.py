@@ -149,7 +149,7 @@ async def check(scene: Scene, kind: str, action_id: str, request: Command, told:
     server = scene.server
     stack = await stack_of(server)
     waits = bool(stack.state.unresolved)
-    end = find_end(stack, action_id)
+    end = find_end(stack.recorded, action_id)
     assert waits != (end is not None)
     found = "waits" if end is None else str(getattr(end, "outcome", None))
     is_applied = found == "applied"

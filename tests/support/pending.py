@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from codespace_es.aggregates.pending import PENDING
 from codespace_es.command_handlers.resolve_request import ResolveAction
 from codespace_es.command_handlers.stacks import ReadStack, Session, read_stack
 from codespace_es.command_handlers.staging import LoggedPendingActions
@@ -106,8 +107,12 @@ async def resolve(server: Server, action: str = "apply", **more: Any) -> dict[st
 
 
 async def stack_of(server: Server, work_id: str | None = None) -> ReadStack:
-    """Return the stack as the log has it."""
-    return await read_stack(server.world.log, session_of(server, work_id).stream_id)
+    """Return the stack with all that was ever recorded of it."""
+    stack = await read_stack(server.world.log, session_of(server, work_id).stream_id)
+    recorded = await server.world.log.read_stream(stack.folded.stream_id)
+    assert PENDING.fold_recorded(recorded) == stack.state
+    assert len(recorded) == stack.folded.version
+    return ReadStack(stack.folded, recorded)
 
 
 async def waiting(server: Server, work_id: str | None = None) -> list[str]:

@@ -192,9 +192,17 @@ class StoredEventLog(EventLog):
 
     # Reading
 
-    async def read_stream(self, stream_id: StreamId) -> Sequence[RecordedEvent]:
-        """Return all events of a stream in order. See the port."""
+    async def read_stream(self, stream_id: StreamId, *, since: int = 0) -> Sequence[RecordedEvent]:
+        """Return the events of a stream in order. See the port."""
+        if since:
+            return list(self._decoder.decode(await self._rows(statements.STREAM_SINCE, (stream_id, since))))
         return list(self._decoder.decode(await self._rows(statements.STREAM, (stream_id,))))
+
+    async def read_since_opened(self, stream_id: StreamId) -> tuple[int, Sequence[RecordedEvent]]:
+        """Return a stream's version and its events since it was opened. See the port."""
+        version = (await self._rows(statements.VERSION, (stream_id,)))[0][0] or 0
+        recorded = list(self._decoder.decode(await self._rows(statements.STREAM_SINCE_OPENED, (stream_id, stream_id))))
+        return (recorded[-1].version if recorded else version), recorded
 
     async def read_log(self, *, after: int = 0, limit: int | None = None) -> AsyncIterator[RecordedEvent]:
         """Yield the events of the whole log with position > `after`, in order. See the port."""

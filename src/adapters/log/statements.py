@@ -1,6 +1,11 @@
 """The reads that several modules share."""
 
 STREAM = "SELECT position, stream_id, version, topic, state FROM events WHERE stream_id = ? ORDER BY version"
+STREAM_SINCE = """SELECT position, stream_id, version, topic, state FROM events WHERE stream_id = ? AND position >= ?
+    ORDER BY version"""
+STREAM_SINCE_OPENED = """SELECT position, stream_id, version, topic, state FROM events WHERE stream_id = ?
+    AND position >= (SELECT max(position) FROM open_items WHERE stream_id = ?) ORDER BY version"""
+VERSION = "SELECT max(version) FROM events WHERE stream_id = ?"
 SLICE = "SELECT position, stream_id, version, topic, state FROM events WHERE position > ? ORDER BY position LIMIT ?"
 RAW_SLICE = """SELECT position, stream_id, version, topic, state, hash FROM events WHERE position > ?
     ORDER BY position LIMIT ?"""

@@ -67,7 +67,6 @@ async def call_back(world: World, resolve: Resolve, run: Run) -> ResolveResult:
 
 async def _call(world: World, resolve: Resolve) -> ActionCall:
     action = resolve.action
-    stack = await read_stack(world.log, resolve.session.stream_id)
     return ActionCall(
         action_id=action.action_id,
         workspace_id=resolve.session.workspace.workspace_id,
@@ -75,7 +74,7 @@ async def _call(world: World, resolve: Resolve) -> ActionCall:
         label=action.label,
         source_tool_name=action.source_tool_name,
         handler=action.handler,
-        payload=await read_json(world.log, stack, action.payload),
+        payload=await read_json(world.log, resolve.session.stream_id, action.payload),
         reason=resolve.command.reason,
         extra=resolve.command.extra,
         effect_id=resolve.effect_id,
@@ -146,12 +145,12 @@ async def answer_from_log(
     world: World, resolve: Resolve, *, otherwise: CodespaceError | None = None
 ) -> ResolveResult:
     """Return what the log says of the resolve that has just ended. Raises its error; `otherwise` if it hasn't ended."""
-    stack = await read_stack(world.log, resolve.session.stream_id)
-    end = find_end(stack, resolve.action.action_id, effect_id=resolve.effect_id)
+    history = await world.log.read_stream(resolve.session.stream_id, since=resolve.since)
+    end = find_end(history, resolve.action.action_id, effect_id=resolve.effect_id)
     if end is None:
         assert otherwise is not None, "a resolve that was ended has an end"
         raise otherwise
-    return await tell_end(world.log, stack, end, is_replayed=False)
+    return await tell_end(world.log, history, end, is_replayed=False)
 
 
 def said_by(returned: CallbackResult) -> Said:

@@ -15,6 +15,7 @@ from codespace_es.command_handlers.stacks import ReadStack, Session, read_stack
 from codespace_es.folding import fold
 from codespace_es.ports.world import World
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
+from codespace_es.vocabulary.identifiers import StreamId
 from codespace_es.vocabulary.workspace import Workspace
 
 _STACKS_NAMED_MAX = 20
@@ -83,10 +84,11 @@ async def placed(world: World, action_id: str) -> Session | None:
         CodespaceError: WORKSPACE_NOT_FOUND if its directory isn't configured here.
     """
     place = (await fold(world.log, PLACE, action_id)).state if action_id.startswith("act-") else None
-    if not isinstance(place, Placed):
+    begun_at = await position_of(world, action_id)
+    if not isinstance(place, Placed) or begun_at is None:
         return None
-    first = (await world.log.read_stream(place.stack_id))[0].event
-    assert isinstance(first, PendingActionPushed), "a stack begins with a push"
+    first = (await world.log.read_stream(place.stack_id, since=begun_at))[0].event
+    assert isinstance(first, PendingActionPushed), "it was pushed there"
     workspace = next((each for each in world.workspaces.values() if each.key == first.workspace_key), None)
     if workspace is None:
         raise CodespaceError(
@@ -95,6 +97,12 @@ async def placed(world: World, action_id: str) -> Session | None:
             detail={"workspace_id": first.workspace_id},
         )
     return Session(workspace, first.work_id)
+
+
+async def position_of(world: World, action_id: str) -> int | None:
+    """Return the position of the push of an action; None if there is no such action."""
+    recorded = await world.log.read_stream(StreamId(action_id)) if action_id.startswith("act-") else ()
+    return recorded[0].position - 1 if recorded else None  # the push stands before it, in the same append
 
 
 async def waiting_stacks(world: World, workspace: Workspace | None = None) -> list[Waiting]:

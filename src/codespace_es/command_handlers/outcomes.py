@@ -1,6 +1,7 @@
 """What became of an action, from the log: the stored answer again, or the stored error."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -11,21 +12,22 @@ from codespace_es.aggregates.pending.events import (
     PendingActionReturned,
     PendingResolveStarted,
 )
-from codespace_es.command_handlers.stacks import ReadStack
 from codespace_es.ports.log import EventLog
 from codespace_es.projections.resolve_result import ResolveResult
 from codespace_es.vocabulary.answer import Notice
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
-from codespace_es.vocabulary.event import Body
-from codespace_es.vocabulary.identifiers import ActionId, OperationId
+from codespace_es.vocabulary.event import Body, RecordedEvent
+from codespace_es.vocabulary.identifiers import ActionId, OperationId, StreamId
 
 Ended = PendingActionPopped | PendingActionReturned
 
 
-def find_end(stack: ReadStack, action_id: str, *, effect_id: OperationId | None = None) -> Ended | None:
+def find_end(
+    history: Sequence[RecordedEvent], action_id: str, *, effect_id: OperationId | None = None
+) -> Ended | None:
     """Return the end of an action, or of the one resolve that had `effect_id`; None while there is none."""
     is_within = effect_id is None
-    for recorded in stack.recorded:
+    for recorded in history:
         event = recorded.event
         if isinstance(event, PendingResolveStarted) and effect_id is not None:
             is_within = is_within or event.effect_id == effect_id
@@ -37,12 +39,15 @@ def find_end(stack: ReadStack, action_id: str, *, effect_id: OperationId | None 
     return None
 
 
-async def tell_end(log: EventLog, stack: ReadStack, end: Ended, *, is_replayed: bool) -> ResolveResult:
-    """Return the stored answer. Raises the stored error."""
+async def tell_end(
+    log: EventLog, history: Sequence[RecordedEvent], end: Ended, *, is_replayed: bool
+) -> ResolveResult:
+    """Return the stored answer. Raises the stored error. `history` begins with the push of the action, or before."""
+    stream_id = history[0].stream_id
     detail = {"replayed": True} if is_replayed else {}
     if isinstance(end, PendingActionReturned):
         raise end.fault.to_error()
-    pushed, started = _beginning(stack, end.action_id)
+    pushed, started = _beginning(history, end.action_id)
     if end.outcome == "orphaned" and end.fault is None:
         raise CodespaceError(
             ErrorCode.APPLY_FAILED,
@@ -53,23 +58,25 @@ async def tell_end(log: EventLog, stack: ReadStack, end: Ended, *, is_replayed: 
         assert end.fault is not None, "what has failed says why"
         raise end.fault.to_error().with_detail(**detail)
     assert started is not None, "what was applied or discarded was resolved"
-    answer = await _stored(log, stack, end, pushed, started)
+    answer = await _stored(log, stream_id, end, pushed, started)
     return answer.model_copy(update={
         "replayed": is_replayed,
-        "details": await read_json(log, stack, pushed.details),
-        "extra": await read_json(log, stack, started.extra),
+        "details": await read_json(log, stream_id, pushed.details),
+        "extra": await read_json(log, stream_id, started.extra),
     })
 
 
-async def read_json(log: EventLog, stack: ReadStack, body: Body | None) -> Any:
+async def read_json(log: EventLog, stream_id: StreamId, body: Body | None) -> Any:
     """Return what a body of the stack holds; None if there is none, or it was pruned."""
-    stored = None if body is None else await log.read_body(stack.folded.stream_id, body.digest)
+    stored = None if body is None else await log.read_body(stream_id, body.digest)
     return None if stored is None else json.loads(stored)
 
 
-def _beginning(stack: ReadStack, action_id: ActionId) -> tuple[PendingActionPushed, PendingResolveStarted | None]:
+def _beginning(
+    history: Sequence[RecordedEvent], action_id: ActionId
+) -> tuple[PendingActionPushed, PendingResolveStarted | None]:
     """Return the push of an action and the beginning of its last resolve."""
-    events = [each.event for each in stack.recorded]
+    events = [each.event for each in history]
     pushed = next(each for each in events if isinstance(each, PendingActionPushed) and each.action_id == action_id)
     started = next((
         each for each in reversed(events) if isinstance(each, PendingResolveStarted) and each.action_id == action_id
@@ -78,12 +85,12 @@ def _beginning(stack: ReadStack, action_id: ActionId) -> tuple[PendingActionPush
 
 
 async def _stored(
-    log: EventLog, stack: ReadStack, end: PendingActionPopped, pushed: PendingActionPushed,
+    log: EventLog, stream_id: StreamId, end: PendingActionPopped, pushed: PendingActionPushed,
     started: PendingResolveStarted,
 ) -> ResolveResult:
     """Return the answer as it was given; where it was pruned, what the events still say."""
     assert end.result is not None, "what was applied or discarded has its answer"
-    stored = await log.read_body(stack.folded.stream_id, end.result.digest)
+    stored = await log.read_body(stream_id, end.result.digest)
     try:
         return ResolveResult.model_validate_json(stored or b"")
     except ValidationError:

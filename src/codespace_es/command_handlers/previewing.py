@@ -105,6 +105,6 @@ async def _report(world: World, session: Session, stack: ReadStack, action_id: A
         is_next=stack.state.actions[-1:] == (action,) and not isinstance(stack.state, Resolving),
         is_resolving=is_resolving,
         is_durable=action.handler is not None,
-        details=await read_json(world.log, stack, action.details),
+        details=await read_json(world.log, session.stream_id, action.details),
         files=tuple(PendingFile(path=each.path, before=each.before, after=each.after) for each in action.edits),
     )

@@ -43,6 +43,8 @@ class Resolve:
     action: PendingActionPushed
     command: ResolveAction
     caller: Caller
+    since: int
+    """Position of the action's push: where its history begins."""
     effect_id: OperationId | None
     """With apply, the id that its operation will have, should it write."""
     resumed: ApprovalId | None = None

@@ -15,6 +15,7 @@ from codespace_es import policy
 from codespace_es.aggregates.pending.rules import require_top
 from codespace_es.aggregates.pending.state import Resolving, find
 from codespace_es.command_handlers.applying import apply
+from codespace_es.command_handlers.choosing import position_of
 from codespace_es.command_handlers.discarding import discard
 from codespace_es.command_handlers.holding import hold_if_required
 from codespace_es.command_handlers.orphaning import settled_stack
@@ -63,7 +64,7 @@ async def resolve_action(
             except CodespaceError as error:
                 raise (error if resumed is None else _as_resumed(error, command)) from error
             resolve = Resolve(
-                session, action, command, caller,
+                session, action, command, caller, stack.push_of(action.action_id).position,
                 OperationId(f"op-{world.ids.uuid()}") if command.action == "apply" else None, resumed,
             )
             try:
@@ -87,8 +88,12 @@ async def _replay(world: World, stack: ReadStack, command: ResolveAction) -> Res
     """Return the outcome of an action that was resolved already; None for one that wasn't. Raises its error."""
     if command.id is None or find(stack.state, command.id) is not None:
         return None
-    end = find_end(stack, command.id)
-    return None if end is None else await tell_end(world.log, stack, end, is_replayed=True)
+    begun_at = await position_of(world, command.id)
+    if begun_at is None:
+        return None
+    history = await world.log.read_stream(stack.folded.stream_id, since=begun_at)
+    end = find_end(history, command.id)
+    return None if end is None else await tell_end(world.log, history, end, is_replayed=True)
 
 
 def _as_resumed(error: CodespaceError, command: ResolveAction) -> CodespaceError:
@@ -114,9 +119,10 @@ async def _has_moved(world: World, resolve: Resolve) -> bool:
 
     What this very resolve has given back isn't that.
     """
-    stack = await read_stack(world.log, resolve.session.stream_id)
+    history = await world.log.read_stream(resolve.session.stream_id, since=resolve.since)
     is_own = resolve.effect_id is not None
-    if is_own and find_end(stack, resolve.action.action_id, effect_id=resolve.effect_id) is not None:
+    if is_own and find_end(history, resolve.action.action_id, effect_id=resolve.effect_id) is not None:
         return False
+    stack = await read_stack(world.log, resolve.session.stream_id)
     is_on_top = not isinstance(stack.state, Resolving) and stack.state.actions[-1:] == (resolve.action,)
     return not is_on_top

@@ -34,7 +34,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class ReadStack:
-    """A stack with all that was recorded of it."""
+    """A stack with what was recorded of it since it was last empty."""
 
     folded: FoldedStack
     recorded: Sequence[RecordedEvent]
@@ -64,6 +64,6 @@ class ReadStack:
 
 
 async def read_stack(log: EventLog, stream_id: StreamId) -> ReadStack:
-    """Return a stack as the log has it now."""
-    recorded = await log.read_stream(stream_id)
-    return ReadStack(Folded(PENDING, stream_id, len(recorded), PENDING.fold_recorded(recorded)), recorded)
+    """Return a stack as the log has it now: since it was last empty, so that what is over costs nothing."""
+    version, recorded = await log.read_since_opened(stream_id)
+    return ReadStack(Folded(PENDING, stream_id, version, PENDING.fold_recorded(recorded)), recorded)

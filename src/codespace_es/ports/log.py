@@ -142,12 +142,20 @@ class EventLog(Protocol):
         """
         ...
 
-    async def read_stream(self, stream_id: StreamId) -> Sequence[RecordedEvent]:
-        """Return all events of a stream in order; empty if there is none.
+    async def read_stream(self, stream_id: StreamId, *, since: int = 0) -> Sequence[RecordedEvent]:
+        """Return all events of a stream in order, those from position `since` on; empty if there is none.
 
         Raises:
             UnknownTopicError: an event of a topic that isn't in the catalogue.
             StoreUnavailableError: it can't be read now.
+        """
+        ...
+
+    async def read_since_opened(self, stream_id: StreamId) -> tuple[int, Sequence[RecordedEvent]]:
+        """Return a stream's version, and its events since the one that opened its row in the open index.
+
+        None if it isn't open; the version is then no newer than that. For streams that open and close again and again:
+        the cost doesn't grow with what is over. Raises as `read_stream`.
         """
         ...
 
