@@ -132,6 +132,14 @@ async def test_any_gateway_answers_for_all_and_each_host_settles_its_own(sites: 
             claimed = await gateway.call("steer_claim_next", work_id=work_id)
             assert claimed["item"]["intent_id"] == json.loads(drafted.stdout)["intent_id"]
             assert "greeting.txt" in there.run("show", patched["operation_id"]).stdout
+            wanted = {"tool": "exec_command", "arguments": {"workspace_id": "one", "command": ["true"]}}
+            asked = await gateway.ask("tools/call", {"name": "approval_create", "arguments": wanted})
+            held = asked["result"]["structuredContent"]
+            assert held["approval_id"] in there.run("approvals", "list").stdout
+            granted = there.run("approvals", "grant", held["approval_id"])
+            assert granted.returncode == 0, granted.stderr
+            assert (await other.call("approval_status", approval_id=held["approval_id"]))["state"] == "granted"
+            assert (await gateway.call("approval_status", approval_id=held["approval_id"]))["state"] == "granted"
 
             gateway.process.kill()
             await gateway.exit_code()

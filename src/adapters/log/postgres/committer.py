@@ -221,7 +221,8 @@ class PostgresCommitter:
     def _refuse(self, batch: Sequence[Submission], error: BaseException) -> None:
         told = self._told(error)
         for submission in batch:
-            refusal = type(told)(str(told))
+            refusal = VersionConflictError(str(told)) if isinstance(told, VersionConflictError) else \
+                StoreUnavailableError(str(told), is_final=self._failure is not None)
             refusal.__cause__ = error
             submission.refuse(refusal)
 

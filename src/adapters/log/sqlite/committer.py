@@ -217,16 +217,20 @@ class SqliteCommitter:
             self.failure = f"the event log's disk or file failed: {error}"
 
     def _settle_failed(self, batch: list[Submission], error: BaseException, *, is_commit_tried: bool) -> None:
-        unavailable = self._unavailable(error)
         for submission in batch:
-            if is_commit_tried and submission.positions is not None and self._is_stored(submission):
-                continue
-            refusal = StoreUnavailableError(str(unavailable), is_final=self.failure is not None)
+            told = str(self._unavailable(error))
+            if is_commit_tried and submission.positions is not None:
+                is_stored = self._is_stored(submission)
+                if is_stored:
+                    continue
+                if is_stored is None:
+                    told = str(self.failure)
+            refusal = StoreUnavailableError(told, is_final=self.failure is not None)
             refusal.__cause__ = error
             submission.refuse(refusal)
 
-    def _is_stored(self, submission: Submission) -> bool:
-        """Tell whether an append with an unanswered commit stands in the log."""
+    def _is_stored(self, submission: Submission) -> bool | None:
+        """Tell whether an append with an unanswered commit stands in the log; None if that can't be established."""
         assert submission.positions is not None
         last = submission.positions[1]
         try:
@@ -237,7 +241,7 @@ class SqliteCommitter:
                     row = connection.execute(_HASH_AT, (last,)).fetchone()
         except (driver.Error, StoreUnavailableError) as error:
             self.failure = f"whether an append was stored can't be established: {error}"
-            return False
+            return None
         return row is not None and row[0] == submission.last_hash
 
     def _unavailable(self, error: BaseException) -> StoreUnavailableError:
