@@ -42,13 +42,14 @@ needs_the_inspector = pytest.mark.skipif(
 
 async def inspect(tmp_path: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
     """Return the Inspector's exit code and what it was told."""
-    command = [str(NODE), str(INSPECTOR), "--cli", "--format", "json", "-q", *arguments]
+    patient = ["--connect-timeout", str(SECONDS_MAX * 1000)]
+    command = [str(NODE), str(INSPECTOR), "--cli", "--format", "json", "-q", *patient, *arguments]
     with anyio.fail_after(SECONDS_MAX):
         done = await anyio.run_process(
             command, env={**environment(tmp_path), "HOME": str(tmp_path)}, cwd=tmp_path, check=False
         )
-    said = done.stdout.decode() or done.stderr.decode()
-    return done.returncode, json.loads(said)
+    assert done.stdout, done.stderr.decode()
+    return done.returncode, json.loads(done.stdout)
 
 
 @pytest.fixture
