@@ -96,9 +96,9 @@ def test_a_patch_whose_text_would_lead_elsewhere_is_named(real, tmp_path):
     assert (difference.position, difference.today) == (position, "its plan would differ for a.txt, z.txt")
 
 
-def test_every_event_has_its_command_but_a_copy_s_first():
+def test_every_event_has_its_command():
     known = {**_COMMANDS, **_TIMED, **COMMANDS_BY_STATE}
-    assert {topic for topic, event in CATALOGUE.items() if event not in known} == {"store.copied.v1"}
+    assert {topic for topic, event in CATALOGUE.items() if event not in known} == set()
 
 
 def test_what_a_session_of_holds_commands_steering_and_previews_decided_would_be_decided_again(tmp_path):
