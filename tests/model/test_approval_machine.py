@@ -7,6 +7,7 @@ from hypothesis import settings
 
 from adapters.testing import ScratchGateways
 from codespace_es.testing import HoldMachine
+from support.effort import examples
 
 
 class Approvals(HoldMachine):
@@ -27,4 +28,4 @@ class Approvals(HoldMachine):
 
 
 TestApprovals = Approvals.TestCase
-TestApprovals.settings = settings(max_examples=10, stateful_step_count=15)
+TestApprovals.settings = settings(max_examples=examples(10), stateful_step_count=15)

@@ -26,6 +26,7 @@ from codespace_es.ports.fault_points import no_faults
 from codespace_es.vocabulary.answer import Command
 from codespace_es.vocabulary.errors import CodespaceError
 from replay.verify import verify
+from support.effort import examples
 from support.memory import MEMORY
 from support.server import DieFrom, Server, ServerDied
 
@@ -212,4 +213,4 @@ class Idempotency(RuleBasedStateMachine):
 
 
 TestIdempotency = Idempotency.TestCase
-TestIdempotency.settings = settings(max_examples=40, stateful_step_count=20)
+TestIdempotency.settings = settings(max_examples=examples(40), stateful_step_count=20)

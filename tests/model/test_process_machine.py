@@ -26,6 +26,7 @@ from codespace_es.vocabulary.answer import Command
 from codespace_es.vocabulary.errors import CodespaceError
 from replay.verify import verify
 from support.commands import lines_of
+from support.effort import examples
 from support.memory import MEMORY
 from support.server import Server
 
@@ -252,4 +253,4 @@ class Processes(RuleBasedStateMachine):
 
 
 TestProcesses = Processes.TestCase
-TestProcesses.settings = settings(max_examples=10, stateful_step_count=18)
+TestProcesses.settings = settings(max_examples=examples(10), stateful_step_count=18)

@@ -24,6 +24,7 @@ from codespace_es.vocabulary.answer import Command
 from codespace_es.vocabulary.errors import CodespaceError
 from codespace_es.vocabulary.event import Channel
 from replay.verify import verify
+from support.effort import examples
 from support.memory import MEMORY
 from support.server import Server
 
@@ -425,4 +426,4 @@ async def _both(servers: list[Server], command: Command) -> list[dict[str, Any]]
 
 
 TestSteering = Steering.TestCase
-TestSteering.settings = settings(max_examples=15, stateful_step_count=25)
+TestSteering.settings = settings(max_examples=examples(15), stateful_step_count=25)
