@@ -5,59 +5,26 @@ done or stands before the workspace's lease. Whatever the moment, the two togeth
 would have come to, and nobody is told two stories.
 """
 
-from collections.abc import Callable
-from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
 
 import pytest
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+from anyio.from_thread import start_blocking_portal
 
 from codespace_es.command_handlers.patching import ApplyPatch
 from codespace_es.command_handlers.reverting import RevertOperation
-from codespace_es.ports.fault_points import FaultPoint, no_faults
+from codespace_es.ports.fault_points import no_faults
 from codespace_es.vocabulary.answer import Command
-from codespace_es.vocabulary.errors import CodespaceError
 from support.crash_faults import Recorder
 from support.crash_faults import count as tally
+from support.interleaving import PATIENCE_SECONDS, LetIn, ask, ask_in_thread
 from support.server import Server
-
-_BLOCKED_SECONDS = 0.03
-_PATIENCE_SECONDS = 20.0
 
 
 def patch(old: str, new: str, *, key: str | None = None, workspace: str = "demo") -> ApplyPatch:
     """A patch of one line."""
     text = f"*** Begin Patch\n*** Update File: a.txt\n@@\n-{old}\n+{new}\n*** End Patch\n"
     return ApplyPatch(workspace_id=workspace, patch=text, operation_key=key)
-
-
-def ask(portal: BlockingPortal, server: Server, command: Command) -> dict[str, Any]:
-    """Return an answer's wire form; of a refusal its code under `status`."""
-
-    async def run() -> dict[str, Any]:
-        try:
-            return (await server.handle(command)).to_wire()
-        except CodespaceError as error:
-            return {**error.to_wire(), "status": error.code.value}
-
-    return portal.call(run)
-
-
-class LetIn:
-    """At the k-th point of the first operation, starts the second and gives it time to get as far as it can."""
-
-    def __init__(self, k: int, start: Callable[[], "Future[dict[str, Any]]"]) -> None:
-        self.k = k
-        self.hits = 0
-        self.second: Future[dict[str, Any]] | None = None
-        self._start = start
-
-    def __call__(self, _point: FaultPoint) -> None:
-        self.hits += 1
-        if self.hits == self.k:
-            self.second = self._start()
-            wait({self.second}, timeout=_BLOCKED_SECONDS)
 
 
 def both(memory_path: Path, k: int, first: Command, second: Command) -> tuple[dict[str, Any], dict[str, Any], str, str]:
@@ -70,20 +37,14 @@ def both(memory_path: Path, k: int, first: Command, second: Command) -> tuple[di
     with start_blocking_portal() as here, start_blocking_portal() as there, start_blocking_portal() as errands:
         left = here.call(Server(scratch, roots).start)
         right = there.call(Server(scratch, roots).start)
-        let_in = LetIn(k, lambda: errands.start_task_soon(_in_thread, there, right, second))
+        let_in = LetIn(k, lambda: errands.start_task_soon(ask_in_thread, there, right, second))
         left.hook = let_in
         answer = ask(here, left, first)
         left.hook = no_faults
-        late = let_in.second.result(_PATIENCE_SECONDS) if let_in.second is not None else ask(there, right, second)
+        late = let_in.second.result(PATIENCE_SECONDS) if let_in.second is not None else ask(there, right, second)
         here.call(left.stop)
         there.call(right.stop)
     return answer, late, (roots["demo"] / "a.txt").read_text(), (roots["other"] / "a.txt").read_text()
-
-
-async def _in_thread(portal: BlockingPortal, server: Server, command: Command) -> dict[str, Any]:
-    from anyio import to_thread
-
-    return await to_thread.run_sync(ask, portal, server, command)
 
 
 @pytest.fixture(scope="module")
@@ -142,11 +103,11 @@ def test_an_operation_is_undone_once_at_every_moment(memory_path: Path, points: 
             left = here.call(Server(scratch, {"demo": root}).start)
             right = there.call(Server(scratch, {"demo": root}).start)
             undo = RevertOperation(operation_id=ask(here, left, patch("one", "two"))["operation_id"])
-            let_in = LetIn(k, lambda: errands.start_task_soon(_in_thread, there, right, undo))  # noqa: B023 - run here
+            let_in = LetIn(k, lambda: errands.start_task_soon(ask_in_thread, there, right, undo))  # noqa: B023 - run here
             left.hook = let_in
             first = ask(here, left, undo)
             left.hook = no_faults
-            second = let_in.second.result(_PATIENCE_SECONDS) if let_in.second else ask(there, right, undo)
+            second = let_in.second.result(PATIENCE_SECONDS) if let_in.second else ask(there, right, undo)
             here.call(left.stop)
             there.call(right.stop)
         assert sorted([first["status"], second["status"]]) == ["REVERT_CONFLICT", "applied"]

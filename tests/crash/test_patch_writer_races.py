@@ -15,7 +15,7 @@ import pytest
 from adapters.patch_writer.writer import ExchangePatchWriter
 from codespace_es.ports.patch_writer import WriteOutcome
 from support.crash_faults import count
-from support.crash_orders import Scenario, Target, snapshot
+from support.crash_orders import FOUR_FILES, Scenario, Target, snapshot
 
 # Threads that other tests left idle don't matter: the children below take no lock that one of them could hold.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
@@ -199,3 +199,13 @@ def test_a_disk_that_fills_up_at_any_size_undoes_everything(small_disk: Path) ->
         subprocess.run(["rm", "-rf", root], check=True)
         count("patches on a full disk", 1)
     assert set(statuses) == {"applied", "failed_rolled_back"}
+
+
+def test_a_write_that_comes_back_short_is_continued(memory_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, content: write(descriptor, bytes(content[:7])))
+    FOUR_FILES.build(memory_path / "tree")
+    outcome = ExchangePatchWriter().write(FOUR_FILES.order(memory_path / "tree"))
+    monkeypatch.undo()
+    assert outcome.status == "applied"
+    assert snapshot(memory_path / "tree") == FOUR_FILES.expected_after(memory_path / "after")
