@@ -29,7 +29,8 @@ def test_every_test_that_a_page_names_is_there(page: str) -> None:
     missing = []
     for name, test in NODE.findall(text):
         path = REPOSITORY / name
-        if not path.is_file() or (test and not re.search(rf"(?:def |class |^){test}\b", path.read_text(), re.MULTILINE)):
+        known = path.read_text(encoding="utf-8") if path.is_file() else ""
+        if not re.search(rf"(?:def |class |^){test}\b" if test else r"\A\S", known, re.MULTILINE):
             missing.append(f"{name}::{test}")
     assert missing == []
     assert len(NODE.findall(text)) > 20
