@@ -69,6 +69,33 @@ async def start_and_end(workshop: Workshop) -> None:
              is_met=median(times) <= 0.004)
 
 
+async def parts_of_an_echo(workshop: Workshop) -> None:
+    """What one echo costs whom, in processor time, which doesn't depend on who else uses the machine's cores."""
+    lease = workshop.locks.take("parts")
+    spawner = next(pid for pid, _ in children_of(os.getpid()))
+    reaper = next(pid for pid, _ in children_of(spawner))
+    processes = {"server": os.getpid(), "spawner": spawner, "reaper": reaper}
+    before = {name: spent(pid) for name, pid in processes.items()}
+    for _ in range(ECHOES):
+        child = await workshop.runner.start(command(workshop.root, "/bin/echo", "hi", tty=False), lease=lease)
+        await (await child.go()).wait()
+    parts = []
+    for name, pid in processes.items():
+        ours_ms, children_ms, faults = (late - early for late, early in zip(spent(pid), before[name], strict=True))
+        parts.append(f"{name} {ours_ms / ECHOES:.2f} ms and {faults / ECHOES:.0f} page faults")
+        if name == "reaper":
+            parts.append(f"the child, from fork to exit, {children_ms / ECHOES:.1f} ms")
+    print(f"       an echo's processor time: {', '.join(parts)}", flush=True)
+    lease.release()
+
+
+def spent(pid: int) -> tuple[float, float, int]:
+    """Return a process' processor time and that of its ended children in ms, and its page faults."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    ours_ns = int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
+    return ours_ns / 1e6, (int(fields[13]) + int(fields[14])) * 1000 / os.sysconf("SC_CLK_TCK"), int(fields[7])
+
+
 async def throughput(workshop: Workshop, *, has_terminal: bool, size: int) -> None:
     """All that a program can print, through our window against a plain reader; others are answered meanwhile."""
     argv = ["sh", "-c", f"{'stty raw; ' * has_terminal}exec dd if=/dev/zero bs=64K count={size >> 16} status=none"]
@@ -172,6 +199,7 @@ async def main() -> None:
         async with own_runner(path) as runner:
             workshop = Workshop(runner, path, Locks(path / "locks"))
             await start_and_end(workshop)
+            await parts_of_an_echo(workshop)
             await throughput(workshop, has_terminal=False, size=PIPE_BYTES)
             await throughput(workshop, has_terminal=True, size=TERMINAL_BYTES)
             memory(workshop)

@@ -128,6 +128,7 @@ def measure(calls: int, starts: int) -> None:
         for kind, command in floors.items():
             client = Client(command, scratch)
             report(f"no-op tool, {kind} transport", timed(client, "noop", [{}] * calls))
+            print(f"resident memory of it, MB {client.resident_mb():23.1f}")
             client.end()
         client = Client(ours, scratch)
         report("workspace_info", timed(client, "workspace_info", [{}] * calls))

@@ -159,6 +159,18 @@ async def test_a_question_shows_what_would_happen_and_leaves_the_hold_if_it_fail
     assert schema["required"] == ["decision"]
 
 
+async def test_a_preview_is_resolved_once_its_user_agrees(place: Place, era: Era) -> None:
+    """The form shows what the preview would change; the call answers as `resolve` does."""
+    (place.root / "a.py").write_text("f(1)\n")
+    async with place.client(era) as client:
+        await ask(client, "ast_edit", workspace_id="demo", ops=[{"pat": "f($A)", "out": "g($A)"}])
+        resolved = await ask(client, "resolve", action="apply", reason="it is renamed")
+    (asked,) = place.person.asked
+    assert "-f(1)\n+g(1)" in asked.message
+    assert resolved["outcome"] == "applied"
+    assert (place.root / "a.py").read_text() == "g(1)\n"
+
+
 @pytest.mark.parametrize(("era", "theirs", "mine"), [("2025-11-25", "grant", DENY), ("2026-07-28", "deny", GRANT)])
 async def test_who_decides_first_wins_and_the_other_is_told(
     place: Place, era: Era, theirs: str, mine: ElicitResult
