@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/peers.py [--peers DIR] [--only NAME …] [--quick]
 
 Peers are only compared if they are there: `--install` says how each gets into DIR. A call that is refused, or hasn't
-its effect, is counted under `bad` and never hidden. Ours flushes every change to disk twice; the others don't flush.
+its effect, is counted under `bad` and never hidden. Ours makes every change durable before it answers.
 Times are medians in milliseconds; memory is that of the whole process tree, shared pages counted once, in MiB.
 """
 
