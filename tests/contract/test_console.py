@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from codespace_es.command_handlers.patching import ApplyPatch
 from codespace_es.command_handlers.rewriting import CodeEdit, EditCode
 from codespace_es.command_handlers.steering import OpenWorkCommand
 from support.holds import addition, ask, hold, look, script
@@ -151,6 +152,16 @@ async def test_a_preview_is_shown_and_discarded(server: Server, browser: Browser
     assert "Nothing waits to be resolved." in await browser.page("/console/pending")
     answer = await browser.submit(f"/console/pending/{action}x/discard")
     assert (answer.status_code, "That didn't work" in answer.text) == (409, True)
+
+
+async def test_ids_are_cut_behind_the_first_group_of_their_uuid(server: Server, browser: Browser) -> None:
+    await hold(server, addition("a.txt"))
+    await ask(server, OpenWorkCommand(workspace_id="demo"))
+    patch = "*** Begin Patch\n*** Add File: b.txt\n+b\n*** End Patch"
+    await ask(server, ApplyPatch(workspace_id="demo", patch=patch, check_only=True))
+    shown = re.findall(r'class="mono[^>]*>((?:op|appr|work)-[^<]+)</', await browser.page("/console"))
+    assert {each.partition("-")[0] for each in shown} == {"op", "appr", "work"}
+    assert [each for each in shown if not re.fullmatch(r"[a-z]+-[0-9a-f]{8}", each)] == []
 
 
 # Refusals

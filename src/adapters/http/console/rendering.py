@@ -51,6 +51,9 @@ _PLACES = MappingProxyType({
 })
 """Where what has such an id is shown."""
 
+_UUID_REST = len("-0000-0000-0000-000000000000")
+"""How much of an id's end says nothing to a reader."""
+
 
 def page(request: Request, template: str, *, status: int = 200, **told: Any) -> Response:
     """Return a page; what it shows is at least as new as `request.state.position`, where that is known."""
@@ -82,7 +85,7 @@ def _environment() -> Environment:
     )
     environment.filters.update(
         moment=_moment, look=lambda state: _LOOKS.get(state, ""), lines=_lines, output=_output, as_written=escape,
-        words=shlex.join,
+        words=shlex.join, short=_short,
     )
     environment.globals.update(
         diff=lambda text: Markup(markup.diff(text)),  # noqa: S704 - escaped line by line
@@ -117,6 +120,11 @@ def _place_of(name: str) -> str | None:
     """Return the path where the thing of this id is shown, None if there is no page for its kind."""
     place = _PLACES.get(name.partition("-")[0])
     return None if place is None else f"/console/{place}/{name}"
+
+
+def _short(name: str) -> str:
+    """Return an id as `op-1a2b3c4d`: its kind, whatever its length, and the first group of its UUID."""
+    return name[:-_UUID_REST] if len(name) > _UUID_REST else name
 
 
 def _url(name: str) -> str:
