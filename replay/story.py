@@ -117,7 +117,7 @@ def _holder_of_key(source: LogSource, key: str) -> str:
     for each in reversed(claim):
         if isinstance(each.event, ClaimTaken):
             return each.event.holder_id
-    msg = f"The log knows no id and no operation key {key!r}; an id has to be whole."
+    msg = f"The log knows no id and no operation key {key!r}."
     raise NothingRecordedError(msg)
 
 

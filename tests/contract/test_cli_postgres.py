@@ -79,6 +79,12 @@ async def live(project: Project) -> None:
                 await anyio.sleep(0.05)
 
 
+def test_the_beginning_of_an_id_stands_for_it(lived: PostgresProject) -> None:
+    log = lived.call("log", "--kind", "operation.minted", "--json").stdout.splitlines()
+    operation = str(json.loads(log[0])["stream_id"])
+    assert lived.call("show", operation[:11]).stdout == lived.call("show", operation).stdout
+
+
 def test_the_settings_know_the_place_and_tell_no_password(lived: PostgresProject) -> None:
     settings = effective_settings(Flags(data_dir=str(lived.data)), os.environ)
     assert str(settings.log_place).startswith("postgresql://codespace@127.0.0.1:")

@@ -2,6 +2,7 @@
 
 import click
 
+from adapters.cli.reading import whole_id
 from adapters.log.reader import LogReader
 from replay.moments import NoSuchMomentError, position_of
 
@@ -11,6 +12,9 @@ def moment_in(source: LogReader, moment: str) -> int:
     try:
         return position_of(source, moment)
     except NoSuchMomentError as error:
+        whole = whole_id(source, moment)
+        if whole != moment:
+            return position_of(source, whole)
         raise click.UsageError(str(error)) from error
 
 

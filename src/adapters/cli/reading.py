@@ -1,10 +1,17 @@
-"""Opening the log of these settings for a command that only reads."""
+"""Opening the log of these settings for a command that only reads, and the ids that people type."""
+
+import re
+
+import click
 
 from adapters.log.reader import LogReader
 from adapters.settings.load import Settings
 from adapters.settings.problem import StartupError
 from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.ports.log import LogMissingError
+
+_BEGINNING = re.compile(r"[a-z]+-[0-9a-f]{4}[0-9a-f-]*")
+"""What can be the beginning of a stream's id: its kind and some of its UUID."""
 
 
 def open_log(settings: Settings) -> LogReader:
@@ -25,3 +32,17 @@ def open_log(settings: Settings) -> LogReader:
             f"There is no event log at {place} yet; name another place with --data-dir, or run: "
             "codespace-es demo"
         ) from error
+
+
+def whole_id(source: LogReader, name: str) -> str:
+    """Return the only stream's id that begins with `name`, as timelines and the console show it; else `name` itself.
+
+    Raises:
+        click.UsageError: several begin like this.
+    """
+    found = source.streams_beginning(name) if _BEGINNING.fullmatch(name) else ()
+    if not found or found[0] == name:
+        return name
+    if len(found) > 1:
+        raise click.UsageError(f"several ids begin with {name!r}, such as {found[0]} and {found[1]}")
+    return found[0]

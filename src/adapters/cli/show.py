@@ -7,7 +7,8 @@ from adapters.cli.hold_facts import facts_of_hold
 from adapters.cli.options import as_json, settings_of_log
 from adapters.cli.output import as_shell_words, clean_lines, print_diff, print_heading, print_json, print_pairs
 from adapters.cli.processes import ending
-from adapters.cli.reading import open_log
+from adapters.cli.reading import open_log, whole_id
+from adapters.log.reader import LogReader
 from adapters.settings.load import Settings
 from replay.process_story import ProcessStory
 from replay.story import NothingRecordedError, Story, tell
@@ -23,11 +24,12 @@ def show(settings: Settings, *, identifier: str, is_json: bool) -> int:
 
     ID is an operation (op-...), a command (proc-...), a hold (appr-...), a work (work-...), an instruction (fb-...), a
     pending action (act-...), a server (inst-...), a workspace's key (wsp-...), a claim (claim-...), `store`, or an
-    operation key that a client chose.
+    operation key that a client chose. The beginning of an id will do where no other begins like it; works and
+    instructions are named whole.
     """
     with open_log(settings) as source:
         try:
-            story = tell(source, identifier)
+            story = _told(source, identifier)
         except NothingRecordedError as error:
             click.echo(f"codespace-es: {error}", err=True)
             return 1
@@ -36,6 +38,16 @@ def show(settings: Settings, *, identifier: str, is_json: bool) -> int:
     else:
         _print(story)
     return 0
+
+
+def _told(source: LogReader, identifier: str) -> Story:
+    try:
+        return tell(source, identifier)
+    except NothingRecordedError:
+        whole = whole_id(source, identifier)
+        if whole == identifier:
+            raise
+        return tell(source, whole)
 
 
 def _print(story: Story) -> None:

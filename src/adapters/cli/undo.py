@@ -13,7 +13,7 @@ import click
 from adapters.cli.entries import moment
 from adapters.cli.options import as_json, settings_of_workspaces
 from adapters.cli.output import clean, is_terminal, print_diff, print_json, print_pairs, print_row
-from adapters.cli.reading import open_log
+from adapters.cli.reading import open_log, whole_id
 from adapters.cli.recorded import with_recorded_workspace
 from adapters.cli.watching import watched
 from adapters.log.reader import LogReader
@@ -44,11 +44,11 @@ def undo(
 ) -> int:
     """Undo applied operations, several at one blow.
 
-    ID is an operation's id or the key that its caller chose. It works while every file is still as the operations left
-    it, and is an operation of its own, so it can be undone too. Several are undone newest first, all or none of them:
-    what would change is told, and done once that is confirmed, in a terminal by an answer, else by --yes. Without a
-    configured workspace the directory on record is used: whoever may read the log may undo. Exit codes: 0 undone, or
-    told; 1 refused or failed.
+    ID is an operation's id, the beginning of one, or the key that its caller chose. It works while every file is
+    still as the operations left it, and is an operation of its own, so it can be undone too. Several are undone
+    newest first, all or none of them: what would change is told, and done once that is confirmed, in a terminal by an
+    answer, else by --yes. Without a configured workspace the directory on record is used: whoever may read the log
+    may undo. Exit codes: 0 undone, or told; 1 refused or failed.
     """
     if bool(identifiers) == (work_id is not None):
         raise click.UsageError("name operations, or a work with --work")
@@ -93,11 +93,11 @@ async def _undo(settings: Settings, command: RevertOperation) -> PatchResult:
 
 
 def _named_operation(source: LogReader, identifier: str) -> OperationId:
-    """Return the operation that `identifier` is or, as an operation key, belongs to; else `identifier` itself."""
+    """Return the operation that `identifier` is or, as an operation key, belongs to; else that begins with it."""
     for recorded in source.read_stream(claim_stream("operation_key", identifier)):
         if isinstance(recorded.event, ClaimTaken):
             return OperationId(recorded.event.holder_id)
-    return OperationId(identifier)
+    return OperationId(whole_id(source, identifier))
 
 
 def _row_of(source: LogReader, operation_id: OperationId) -> Iterator[tuple[int, OperationId, str, str]]:

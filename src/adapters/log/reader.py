@@ -79,6 +79,17 @@ class LogReader:
         with _translated():
             return list(self._decoder.decode(_typed(self._connection.execute(statements.STREAM, (stream_id,)))))
 
+    def streams_beginning(self, beginning: str) -> Sequence[StreamId]:
+        """Return the first two streams whose ids begin with `beginning`, or fewer; one look into the index each."""
+        found: list[StreamId] = []
+        with _translated():
+            for statement in (statements.STREAM_FROM, statements.STREAM_BEHIND):
+                name = self._connection.execute(statement, (found[-1] if found else beginning,)).fetchone()[0]
+                if not isinstance(name, str) or not name.startswith(beginning):
+                    break
+                found.append(StreamId(name))
+        return found
+
     def read_body(self, stream_id: StreamId, digest: Digest) -> bytes | None:
         """Return the bytes stored for this stream under `digest`, None if there are none."""
         with _translated():

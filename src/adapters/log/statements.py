@@ -10,4 +10,6 @@ SLICE = "SELECT position, stream_id, version, topic, state FROM events WHERE pos
 RAW_SLICE = """SELECT position, stream_id, version, topic, state, hash FROM events WHERE position > ?
     ORDER BY position LIMIT ?"""
 HEAD = "SELECT position, hash FROM events ORDER BY position DESC LIMIT 1"
+STREAM_FROM = "SELECT min(stream_id) FROM events WHERE stream_id >= ?"
+STREAM_BEHIND = "SELECT min(stream_id) FROM events WHERE stream_id > ?"
 HAS_VERSION = "SELECT 1 FROM events WHERE stream_id = ? AND version = ?"
