@@ -28,10 +28,13 @@ async def live(project: Project, text: str | None = None) -> None:
 def cut(project: Project, count: int) -> None:
     """Take the newest `count` events away as if they had never been, with all that would tell of them."""
     connection = PYSQLITE.connect(project.data / "codespace.db")
-    connection.execute("DROP TRIGGER events_refuse_delete")
+    trigger = "events_refuse_delete"
+    (made_by,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (trigger,)).fetchone()
+    connection.execute(f"DROP TRIGGER {trigger}")
     connection.execute("DELETE FROM events WHERE position > (SELECT max(position) FROM events) - ?", (count,))
     connection.execute("DELETE FROM open_items")
     connection.execute("DELETE FROM bodies WHERE stream_id NOT IN (SELECT stream_id FROM events)")
+    connection.execute(made_by)
     connection.commit()
     connection.close()
 

@@ -13,6 +13,7 @@ import anyio
 from adapters.clock_and_ids import RandomIds
 from adapters.mcp_server.serve import serve_stdio
 from codespace_es.command_handlers.reading import FileWindow, ReadFile
+from codespace_es.ports.custom_tools import NoCustomTools
 from codespace_es.vocabulary.answer import Answer, Command
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller
@@ -22,7 +23,7 @@ class ScriptedDoor:
     """Stands for the codespace."""
 
     def __init__(self) -> None:
-        self.world = SimpleNamespace(ids=RandomIds(), workspaces={})
+        self.world = SimpleNamespace(ids=RandomIds(), workspaces={}, custom_tools=NoCustomTools())
 
     async def close(self, caller: Caller) -> None:
         """No effect is ever begun, no process started."""

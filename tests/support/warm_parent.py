@@ -105,7 +105,7 @@ def _stream(fd: int, mode: str, errors: str | None) -> TextIOWrapper:
 def run(command: list[str]) -> None:
     """Run a Python program: `-m MODULE ...` of an interpreter, or a script."""
     if command[1] == "-m":
-        sys.argv = command[1:]
+        sys.argv = command[2:]
         runpy.run_module(command[2], run_name="__main__", alter_sys=True)
     else:
         sys.argv = command

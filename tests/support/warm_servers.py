@@ -98,6 +98,13 @@ def _signal(pidfd: int, number: signal.Signals) -> None:
         return
 
 
+_RUN_PARENT = (
+    f"import runpy, sys; sys.path.append({str(Path(__file__).parents[1])!r}); "
+    "runpy.run_module('support.warm_parent', run_name='__main__', alter_sys=True)"
+)
+"""Finds the parent's module also where the child's own PYTHONPATH doesn't lead to it."""
+
+
 class _Parent:
     """A warm parent, for children whose interpreter is started with the same variables."""
 
@@ -105,7 +112,7 @@ class _Parent:
         self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "support.warm_parent", str(theirs.fileno())], pass_fds=[theirs.fileno()],
+                [sys.executable, "-c", _RUN_PARENT, str(theirs.fileno())], pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env={"PATH": os.environ["PATH"], **variables},
                 cwd="/", start_new_session=True,
             )
@@ -120,6 +127,9 @@ class _Parent:
         with theirs:
             socket.send_fds(self._requests, [json.dumps(request).encode()], [stdin, stdout, stderr, theirs.fileno()])
         packet, fds, _, _ = socket.recv_fds(ours, 100, 1)
+        if not packet:
+            ours.close()
+            raise RuntimeError(f"The warm parent has ended with {self._process.wait()}.")
         return json.loads(packet), fds[0], ours
 
 
