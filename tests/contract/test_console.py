@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,14 @@ async def test_ids_are_cut_behind_the_first_group_of_their_uuid(server: Server, 
     shown = re.findall(r'class="mono[^>]*>((?:op|appr|work)-[^<]+)</', await browser.page("/console"))
     assert {each.partition("-")[0] for each in shown} == {"op", "appr", "work"}
     assert [each for each in shown if not re.fullmatch(r"[a-z]+-[0-9a-f]{8}", each)] == []
+
+
+async def test_a_refused_patch_is_listed_with_its_reason(server: Server, browser: Browser) -> None:
+    refused = await ask(server, ApplyPatch(workspace_id="demo", patch="hello", check_only=True))
+    assert refused["code"] == "INVALID_PATCH"
+    row = re.search(rf'/operations/{refused["operation_id"]}">([^<]+)</a>', await browser.page("/console"))
+    assert row is not None
+    assert unescape(row[1]) == refused["message"]
 
 
 # Refusals
