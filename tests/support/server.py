@@ -197,7 +197,8 @@ class Server:
             self._life._receive.close()
             self._lock.release()
             await self._keeper
-        await self._life.start(_STARTED)
+        directory = self.world.instance_locks.directory_id()
+        await self._life.start(_STARTED.model_copy(update={"lock_directory": directory}))
         if self._settles_at_start:
             await self.settle()
         return self

@@ -9,7 +9,7 @@ A second call goes on where an interrupted one stopped. What the host's files ho
 
 from pydantic import Field
 
-from codespace_es.admission import host_of
+from codespace_es.admission import host_of, host_of_world
 from codespace_es.aggregates.instance import (
     INSTANCE,
     InstanceStarted,
@@ -48,24 +48,19 @@ async def take_over_host(world: World, command: TakeOverHost, caller: Caller) ->
     """Shut out the servers of a lost host and close what they left open.
 
     Raises:
-        CodespaceError: UNAUTHORIZED but for the operator; INVALID_ARGUMENT for this very host, whose servers' locks
-            can be asked, and for a host that has nothing open.
+        CodespaceError: UNAUTHORIZED but for the operator; INVALID_ARGUMENT for a host that has nothing open, or only
+            what this very server settles, since the locks can be asked.
     """
     if caller.channel not in ("cli", "web"):
         raise CodespaceError(ErrorCode.UNAUTHORIZED, "Only the operator may declare a host lost.")
-    if command.machine_id == world.machine_id:
-        raise CodespaceError(
-            ErrorCode.INVALID_ARGUMENT, "This is that host: its servers settle what a dead one of them left.",
-            detail={"field": "machine_id"},
-        )
     items = await world.log.open_items()
     lost = [each for each in dict.fromkeys(item.instance_id for item in items)
-            if await _is_of(world, each, command.machine_id)]
+            if await _is_lost(world, each, command.machine_id)]
     if not lost:
-        raise CodespaceError(
-            ErrorCode.INVALID_ARGUMENT, f"Nothing is open of a host {command.machine_id[:100]!r}.",
-            detail={"field": "machine_id"},
-        )
+        message = f"Nothing is open of a host {command.machine_id[:100]!r}."
+        if command.machine_id == world.machine_id:
+            message = "This is that host: its servers settle what a dead one of them left."
+        raise CodespaceError(ErrorCode.INVALID_ARGUMENT, message, detail={"field": "machine_id"})
     shut_out = [each for each in lost if await _shut_out(world, each, command.reason[:4096], caller)]
     left = [item for item in items if item.instance_id in lost]
     operations = [item.stream_id for item in left if item.kind == "operation" and await _closed(world, item, caller)]
@@ -77,10 +72,16 @@ async def take_over_host(world: World, command: TakeOverHost, caller: Caller) ->
     return HostTakenOver(instances=tuple(shut_out), operations=tuple(operations), processes=tuple(processes))
 
 
-async def _is_of(world: World, instance_id: InstanceId, machine_id: str) -> bool:
+async def _is_lost(world: World, instance_id: InstanceId, machine_id: str) -> bool:
+    """Return whether an instance ran on that machine, and no lock that can be asked from here tells of it.
+
+    On this very machine that is one whose directory of locks was deleted, or is another user's.
+    """
     recorded = await world.log.read_stream(StreamId(instance_id))
     started = recorded[0].event if recorded else None
-    return isinstance(started, InstanceStarted) and host_of(started)[0] == machine_id
+    if not isinstance(started, InstanceStarted) or started.machine_id != machine_id:
+        return False
+    return host_of(started) != host_of_world(world, started)
 
 
 async def _shut_out(world: World, instance_id: InstanceId, reason: str, caller: Caller) -> bool:
