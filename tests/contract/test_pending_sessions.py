@@ -170,6 +170,22 @@ async def test_closures_of_a_server_that_lives_are_left_alone(tmp_path: Path, ro
         assert (await resolve(first))["outcome"] == "applied"
 
 
+async def test_a_closure_of_another_server_waits_for_that_one_and_can_be_discarded_by_any(
+    tmp_path: Path, root: Path, host: FakeToolHost
+):
+    async with serve(tmp_path, root, host) as first, serve(tmp_path, root, other := FakeToolHost()) as second:
+        await push_closure(first, host, returns(), label="doomed")
+        pushed = await push_closure(first, host, returns("done"), label="closure")
+        refusal = await resolve(second, id=pushed.action_id)
+        assert (refusal["code"], refusal["detail"]["outcome"]) == ("APPLY_FAILED", "returned")
+        assert refusal["detail"]["next"]["id"] == pushed.action_id
+        assert other.calls == []
+        assert (await resolve(first, id=pushed.action_id))["source_result"]["text"] == "done"
+        assert (await resolve(second, "discard"))["outcome"] == "discarded"
+        assert await waiting(first) == []
+    assert audit(tmp_path).findings == ()
+
+
 async def test_a_tool_host_that_dies_takes_its_closures_along(tmp_path: Path, root: Path, host: FakeToolHost):
     async with serve(tmp_path, root, host) as server:
         lost = await push_closure(server, host, returns(), label="closure")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from codespace_es.aggregates.operation import OperationMinted
 from codespace_es.command_handlers.previewing import ListPending
 from codespace_es.command_handlers.reporting import ReportOperation
 from codespace_es.command_handlers.reverting import RevertOperation
@@ -195,6 +196,17 @@ async def test_a_callback_is_given_reason_payload_and_extra_and_its_result_comes
     assert (told["text"], told["source_result"]) == ("Applied: Go\nwent", {"text": "went", "details": {"n": 1}})
     assert (told["details"], told["extra"]) == ({"asked": True}, {"x": 1})
     assert host.forgotten == [pushed.action_id]
+
+
+async def test_what_a_callback_writes_is_a_custom_tools_whatever_name_it_gives_itself(
+    server: Server, host: FakeToolHost
+):
+    host.handlers["go"] = returns("done", patches=(adds("n.txt"),))
+    await push_handler(server, "go", tool="ast_edit")
+    told = await resolve(server)
+    minted = (await server.world.log.read_stream(told["operation_id"]))[0].event
+    assert isinstance(minted, OperationMinted)
+    assert (minted.source, minted.source_tool_name) == ("custom_tool", "ast_edit")
 
 
 async def test_an_apply_that_raises_is_on_top_again_under_its_id_and_can_be_applied_again(

@@ -186,7 +186,7 @@ class HostedTools:
         if call.handler is None:
             host = self._hosts.with_closure(call.action_id)
             if host is None or not host.is_up:
-                raise CallbackLostError("The process that had its callback is gone.")
+                raise CallbackLostError("No process of this server has its callback.")
             return host.closures[call.action_id].source, host
         source = self._known.owner_of_action(call.handler)
         if source is None:

@@ -7,7 +7,7 @@ undone by operation_revert. Source: decisions 15, 31; event catalogue, sections 
 from collections.abc import Callable
 
 from codespace_es.aggregates.operation import OperationSource
-from codespace_es.aggregates.pending.events import EDITS_HANDLER
+from codespace_es.aggregates.pending.events import EDITS_HANDLER, PendingActionPushed
 from codespace_es.command_handlers.calling_back import answer_from_log, begin_effect, call_back, end_resolve, said_by
 from codespace_es.command_handlers.concluding import Applied, NotApplied, ResolvedAction, Said, apply_failed
 from codespace_es.command_handlers.consuming import BLOCKED_CODES
@@ -22,9 +22,6 @@ from codespace_es.ports.world import World
 from codespace_es.projections.resolve_result import ResolveResult
 from codespace_es.vocabulary.errors import CodespaceError
 from codespace_es.vocabulary.fingerprint import canonical_json, fingerprint
-
-_BUILT_IN: dict[str, OperationSource] = {"ast_edit": "ast_edit"}
-"""Tools whose operations have a source of their own; those of every other are of a custom tool, by its name."""
 
 
 async def apply(world: World, resolve: Resolve) -> ResolveResult:
@@ -47,7 +44,7 @@ async def _write(
     """Write as one operation, which ends the resolve in its own append, and return what the log says then."""
     session, action, command = resolve.session, resolve.action, resolve.command
     assert resolve.effect_id is not None, "an apply has the id of its operation"
-    source = _BUILT_IN.get(action.source_tool_name, "custom_tool")
+    source = _source_of(action)
     request = PatchRequest(
         workspace=session.workspace,
         source=source,
@@ -67,6 +64,12 @@ async def _write(
     except CodespaceError as error:
         return await answer_from_log(world, resolve, otherwise=error)
     return await answer_from_log(world, resolve)
+
+
+def _source_of(action: PendingActionPushed) -> OperationSource:
+    """Return what the operation comes from; a callback is a custom tool's, whatever name it gives itself."""
+    is_own = action.handler == EDITS_HANDLER and action.source_tool_name == "ast_edit"
+    return "ast_edit" if is_own else "custom_tool"
 
 
 # By a callback

@@ -12,7 +12,7 @@ from anyio import move_on_after
 
 from codespace_es.admission import lives
 from codespace_es.aggregates.operation import OPERATION, Minted
-from codespace_es.aggregates.pending.events import PendingActionPopped, PendingActionPushed
+from codespace_es.aggregates.pending.events import PendingActionPopped, PendingActionPushed, PendingResolveStarted
 from codespace_es.aggregates.pending.rules import OrphanActions
 from codespace_es.aggregates.pending.state import Resolving
 from codespace_es.command_handlers.concluding import Discarded, NotApplied, apply_failed, conclude
@@ -23,6 +23,7 @@ from codespace_es.folding import fold
 from codespace_es.ports.log import Append, VersionConflictError
 from codespace_es.ports.world import World
 from codespace_es.vocabulary.answer import Notice
+from codespace_es.vocabulary.errors import CodespaceError
 from codespace_es.vocabulary.event import Caller
 from codespace_es.vocabulary.identifiers import ActionId, InstanceId, StreamId
 
@@ -30,6 +31,7 @@ _PATIENCE_SECONDS = 2.0
 _LEFT = "the server that applied it ended before anything was written."
 _LEFT_BEGUN = "the server that applied it ended, and what its callback had begun can't be established."
 _LOST = "the server that had its callback is gone."
+_ELSEWHERE = "its callback is in another server, which lives: apply it there, or discard it."
 
 
 async def settled_stack(world: World, session: Session, caller: Caller) -> ReadStack:
@@ -38,6 +40,20 @@ async def settled_stack(world: World, session: Session, caller: Caller) -> ReadS
         stack = await read_stack(world.log, session.stream_id)
         if await _is_settled(world, session, stack, caller):
             return stack
+
+
+def require_callback_here(world: World, stack: ReadStack, action: PendingActionPushed, reason: str) -> None:
+    """Pass unless the callback is a closure of another server: a settled stack has only those of servers that live.
+
+    Raises:
+        CodespaceError: APPLY_FAILED with the outcome `returned`; nothing is begun, so the other server can apply it.
+    """
+    if action.handler is not None or stack.pusher(action) == world.instance_id:
+        return
+    started = PendingResolveStarted(action_id=action.action_id, action="apply", reason=reason)
+    answer = conclude(stack.folded, NotApplied(apply_failed(_ELSEWHERE), "returned"), started=started).answer
+    assert isinstance(answer, CodespaceError), "what returns is told as an error"
+    raise answer
 
 
 async def orphan_actions(

@@ -18,7 +18,7 @@ from codespace_es.command_handlers.applying import apply
 from codespace_es.command_handlers.choosing import position_of
 from codespace_es.command_handlers.discarding import discard
 from codespace_es.command_handlers.holding import hold_if_required
-from codespace_es.command_handlers.orphaning import settled_stack
+from codespace_es.command_handlers.orphaning import require_callback_here, settled_stack
 from codespace_es.command_handlers.outcomes import find_end, tell_end
 from codespace_es.command_handlers.resolve_request import (
     Resolve,
@@ -63,6 +63,8 @@ async def resolve_action(
                 action = require_top(stack.state, command.id)
             except CodespaceError as error:
                 raise (error if resumed is None else _as_resumed(error, command)) from error
+            if command.action == "apply":
+                require_callback_here(world, stack, action, command.reason)
             resolve = Resolve(
                 session, action, command, caller, stack.push_of(action.action_id).position,
                 OperationId(f"op-{world.ids.uuid()}") if command.action == "apply" else None, resumed,
