@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -15,6 +16,7 @@ from adapters.structural.crew import Crew, JobLeftError
 from adapters.structural.finding import find_matches
 from adapters.structural.remaking import rewrite_files
 from adapters.structural.searching import CrewStructuralSearch, open_structural_search
+from adapters.structural.worker_link import WorkerLink, WorkerUnavailableError
 from codespace_es.ports.structural_search import Rewriting, StructuralScope
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 
@@ -234,6 +236,32 @@ def test_a_worker_that_is_killed_in_the_middle_is_replaced_and_its_file_read_aga
         )
         assert (len(found.matches), found.coverage.skipped) == (80, ())
         assert files.find(None).paths
+    finally:
+        crew.close()
+
+
+@pytest.mark.parametrize("deaths", [1, 3, 4])
+def test_a_worker_that_is_killed_before_its_first_word_is_replaced_a_few_times(tmp_path, monkeypatch, deaths):
+    files = tree(tmp_path, a_py="f(1)\n")
+    crew = Crew(size=1, file_seconds_max=10, seconds_max=60)
+    started = 0
+
+    class Stillborn(WorkerLink):
+        def __init__(self, **more: Any) -> None:
+            nonlocal started
+            super().__init__(**more)
+            started += 1
+            if started <= deaths:
+                os.kill(self.pid, signal.SIGKILL)
+
+    monkeypatch.setattr("adapters.structural.crew.WorkerLink", Stillborn)
+    try:
+        if deaths > 3:
+            with pytest.raises(WorkerUnavailableError):
+                find_matches(crew, files, ANYWHERE, "f($A)", limit=1, offset=0, is_left=lambda: False)
+            return
+        found = find_matches(crew, files, ANYWHERE, "f($A)", limit=1, offset=0, is_left=lambda: False)
+        assert (len(found.matches), found.coverage.skipped, started) == (1, (), deaths + 1)
     finally:
         crew.close()
 

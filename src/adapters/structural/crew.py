@@ -23,6 +23,8 @@ _UNTOLD_BYTES: Final = 16 * 1024 * 1024
 _POLL_MS: Final = 100
 _PATIENCE: Final = 4
 """Seconds of waiting for each second of processor time: a worker that is stopped, or starved, is given up then."""
+_STILLBORN_MAX: Final = 3
+"""Workers of one job that may end before their first word, until no more is tried."""
 
 
 class TimeUpError(Exception):
@@ -47,6 +49,7 @@ class Crew:
         self._progressed_at: dict[WorkerLink, float] = {}
         self._job: Message = {}
         self._deadline = 0.0
+        self._stillborn = 0
         self._is_left: Callable[[], bool] = lambda: False
 
     @property
@@ -58,6 +61,7 @@ class Crew:
         """Set the job that all questions belong to from now on, and start its clock; `is_left` says: nobody waits."""
         self._job = job
         self._is_left = is_left
+        self._stillborn = 0
         self._deadline = self._clock() + self._seconds_max
         for link in list(self._links):
             try:
@@ -102,7 +106,9 @@ class Crew:
             link = min(self._links, key=lambda each: len(each.asked), default=None)
             is_busy = link is None or len(link.asked) >= _AHEAD_QUESTIONS or link.asked_bytes >= _AHEAD_BYTES
             if is_busy and len(self._links) < self._size:
-                link = self._start()
+                link = self._start(desk)
+                if link not in self._links:
+                    continue  # it was killed as it began
             elif is_busy:
                 return
             assert link is not None, "found or started"
@@ -142,6 +148,11 @@ class Crew:
             act()
         except WorkerGoneError as gone:
             self._bury(link, desk, is_over_time=gone.is_over_time)
+        except WorkerUnavailableError:  # killed as it began, or none can begin here
+            self._stillborn += 1
+            if self._stillborn > _STILLBORN_MAX:
+                raise
+            self._bury(link, desk, is_over_time=False)
 
     def _bury(self, link: WorkerLink, desk: "_Desk", *, is_over_time: bool) -> None:
         """Take back what a dead worker was asked; the first of it is what it died of, if of anything."""
@@ -155,11 +166,11 @@ class Crew:
                 desk.put_back(question)
         self._drop(link)
 
-    def _start(self) -> WorkerLink:
+    def _start(self, desk: "_Desk") -> WorkerLink:
         link = WorkerLink(file_seconds_max=self._file_seconds_max)
-        link.tell(self._job)
         self._links.append(link)
         self._progressed_at[link] = self._clock()
+        self._guarded(link, desk, partial(link.tell, self._job))
         return link
 
     def _drop(self, link: WorkerLink) -> None:
