@@ -109,7 +109,9 @@ ERROR_SPECS: Mapping[ErrorCode, ErrorSpec] = MappingProxyType({
     _E.VERSION_CONFLICT: _spec("after_change", 409, "Read the file again and make the patch for what it says now."),
     _E.REVERT_CONFLICT: _spec("after_change", 409, "Undo the later change first, or write a new patch."),
     _E.OPERATION_KEY_CONFLICT: _spec("never", 409, "Use a new operation_key for a new request."),
-    _E.OPERATION_NOT_FOUND: _spec("now", 404, "No proof that nothing ran while a call may be in flight: ask again."),
+    _E.OPERATION_NOT_FOUND: _spec(
+        "now", 404, "Ask process_status if a process is named; else ask again: a call may still be in flight."
+    ),
     _E.PROCESS_NOT_FOUND: _spec("never", 404, "Use a process_id that exec_command returned."),
     _E.PROCESS_NOT_TTY: _spec("never", 400, "Start the command with tty true to resize it."),
     _E.PROCESS_NOT_RUNNING: _spec("never", 409, "The process has ended: read its output and status."),
@@ -125,7 +127,7 @@ ERROR_SPECS: Mapping[ErrorCode, ErrorSpec] = MappingProxyType({
     _E.QUEUE_NOT_EMPTY: _spec("after_change", 409, "Claim or cancel what is queued first."),
     _E.APPROVAL_REQUIRED: _spec("after_change", 409, "Have the approval granted, then call operation_resume."),
     _E.APPROVAL_NOT_FOUND: _spec("never", 404, "Use an approval_id that was answered."),
-    _E.APPROVAL_CONFLICT: _spec("never", 409, "Ask approval_status for its state."),
+    _E.APPROVAL_CONFLICT: _spec("after_change", 409, "Ask approval_status: only a pending one can still be decided."),
     _E.APPROVAL_AMBIGUOUS: _spec("never", 409, "It may have happened: look before you ask again."),
     _E.NO_PENDING_ACTION: _spec("never", 409, "Nothing waits: go on."),
     _E.PENDING_ACTION_MISMATCH: _spec("after_change", 409, "Resolve the newest action first, by its id."),
