@@ -301,7 +301,9 @@ async def test_a_failure_before_the_commit_stores_nothing_and_the_next_append_wo
         with pytest.raises(StoreUnavailableError, match="nothing was stored"):
             await log.append(minted(1), CALLER)
         assert (await log.head())[0] == 1
-        await log.append(minted(1), CALLER)
+        receipt = await log.append(minted(1), CALLER)
+        assert receipt.first_position == 2, "what was rolled back left a gap"
+        assert (await log.head())[0] == 2
         assert log.failure is None
 
 
