@@ -22,9 +22,9 @@ class Attended:
         """See `LogSource`."""
         return self._source.head()
 
-    def raw_rows(self, *, after: int = 0) -> Iterator[RawRow]:
+    def raw_rows(self, *, after: int = 0, last: int | None = None) -> Iterator[RawRow]:
         """See `LogSource`."""
-        for number, row in enumerate(self._source.raw_rows(after=after)):
+        for number, row in enumerate(self._source.raw_rows(after=after, last=last)):
             if number % _ROWS_BETWEEN_LOOKS == 0:
                 self._look(row[0])
             yield row
@@ -47,6 +47,10 @@ class Attended:
     def stored_contents(self) -> Iterator[StoredRow]:
         """See `LogSource`."""
         return self._source.stored_contents()
+
+    def open_items_at_head(self) -> tuple[int, Sequence[OpenItem]]:
+        """See `LogSource`."""
+        return self._source.open_items_at_head()
 
     def open_items(self) -> Sequence[OpenItem]:
         """See `LogSource`."""

@@ -17,7 +17,7 @@ StoredRow = tuple[str, bytes, bytes, str, int, int]
 class LogSource(Protocol):
     """A log that can be read and not written; for one thread at a time.
 
-    Guarantee: reads made while an iterator is begun and not exhausted see the log as of the iterator's beginning.
+    Guarantee: an iterator over events yields those up to the head of its beginning; other reads see what is there now.
     Every read may raise `StoreUnavailableError`; those that decode may raise `UnknownTopicError`.
     """
 
@@ -25,8 +25,12 @@ class LogSource(Protocol):
         """Return position and hash of the newest event; (0, 32 zero bytes) in an empty log."""
         ...
 
-    def raw_rows(self, *, after: int = 0) -> Iterator[RawRow]:
-        """Yield the events with position > `after` as they are stored, in order of position."""
+    def raw_rows(self, *, after: int = 0, last: int | None = None) -> Iterator[RawRow]:
+        """Yield the events with `after` < position <= `last` (None: all) as they are stored, in order of position."""
+        ...
+
+    def open_items_at_head(self) -> tuple[int, Sequence[OpenItem]]:
+        """Return the newest event's position, and the open index's rows of the same moment."""
         ...
 
     def read_log(self, *, after: int = 0) -> Iterator[RecordedEvent]:

@@ -96,9 +96,9 @@ class _Verification:
         started = time.perf_counter()
         for problem in self._source.damage():
             self._findings.add(Law.FILE, 0, None, f"{problem}.")
-        rows = self._source.raw_rows()
+        last, stored_open = self._source.open_items_at_head()
+        rows = self._source.raw_rows(last=last)
         first = next(rows, None)
-        stored_open = self._source.open_items()
         for append in self._appends(first, rows):
             self._findings.extend(find_breaches(append, self._memory))
             self._bodies.check(append)

@@ -11,7 +11,7 @@ from adapters.log.chain import GENESIS, Break, RawRow, find_breaks
 from adapters.log.open_rows import OpenIndexDifference
 from adapters.log.places import LogPlace, connect_to_read
 from adapters.log.rows import Decoder, StoredRow
-from adapters.log.scanning import scan_events
+from adapters.log.scanning import scan_events, scan_events_to
 from adapters.log.sqlite.connecting import driver
 from codespace_es.ports.log import Catalogue, OpenIndexRule, OpenItem, StoreUnavailableError
 from codespace_es.vocabulary.event import Digest, RecordedEvent
@@ -54,10 +54,19 @@ class LogReader:
         with _translated():
             return self._connection.execute(statements.HEAD).fetchone() or (0, GENESIS)
 
-    def raw_rows(self, *, after: int = 0) -> Iterator[RawRow]:
-        """Yield position, stream, version, topic, state and hash of each event with position > `after`, as stored."""
+    def raw_rows(self, *, after: int = 0, last: int | None = None) -> Iterator[RawRow]:
+        """Yield position, stream, version, topic, state and hash of each event, as stored.
+
+        Args:
+            after: Position to start behind.
+            last: Position to end with; None: the newest event's as the reading begins.
+        """
         with _translated():
-            for row in scan_events(self._connection, statements.RAW_SLICE, after=after):
+            if last is None:
+                rows = scan_events(self._connection, statements.RAW_SLICE, after=after)
+            else:
+                rows = scan_events_to(last, self._connection, statements.RAW_SLICE, after=after)
+            for row in rows:
                 yield row if _is_typed(row) else _as_typed(row)
 
     def find_breaks(self) -> Iterator[Break]:
@@ -112,6 +121,12 @@ class LogReader:
         """Return the open index's rows, oldest first, of this kind (None: any)."""
         with _translated():
             return open_rows.select(self._connection, kind=kind)
+
+    def open_items_at_head(self) -> tuple[int, Sequence[OpenItem]]:
+        """Return the newest event's position, 0 if there is none, and the open index's rows of the same moment."""
+        with _translated(), self._connection.snapshot():
+            newest = self._connection.execute(statements.HEAD).fetchone()
+            return (0 if newest is None else newest[0]), open_rows.select(self._connection)
 
     def compare_open_index(self, rule: OpenIndexRule) -> Sequence[OpenIndexDifference]:
         """Return each row in which the open index differs from the fold of the log; none when it is right.
