@@ -31,11 +31,12 @@ def find_end(
         event = recorded.event
         if isinstance(event, PendingResolveStarted) and effect_id is not None:
             is_within = is_within or event.effect_id == effect_id
-        is_end = isinstance(event, PendingActionPopped) or (
-            effect_id is not None and isinstance(event, PendingActionReturned)
-        )
-        if is_within and is_end and event.action_id == action_id:  # type: ignore[attr-defined]  # both have it
-            return event  # type: ignore[return-value]  # it is one of both
+        if not is_within:
+            continue
+        if isinstance(event, PendingActionPopped) and event.action_id == action_id:
+            return event
+        if effect_id is not None and isinstance(event, PendingActionReturned) and event.action_id == action_id:
+            return event
     return None
 
 
