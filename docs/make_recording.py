@@ -59,12 +59,15 @@ class Recording:
             yield json.dumps([round(at * speed, 3), "o", text], ensure_ascii=False)
 
 
+PROGRAM = Path(sys.executable).with_name("codespace-es")
+
+
 def run(recording: Recording, argv: list[str], environment: dict[str, str]) -> str:
-    """Type a command, run it on a terminal, and return what it printed. Raises SystemExit if it fails."""
+    """Type a command of ours, run it on a terminal, and return what it printed. Raises SystemExit if it fails."""
     recording.type(" ".join(argv))
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execvpe(argv[0], argv, environment)  # noqa: S606 - our own program
+        os.execve(PROGRAM, argv, environment)  # noqa: S606 - our own program
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     printed = bytearray()
     while True:
@@ -84,8 +87,8 @@ def run(recording: Recording, argv: list[str], environment: dict[str, str]) -> s
 
 def main() -> None:
     """Play and record."""
-    program = Path(sys.executable).with_name("codespace-es")
-    environment = {"PATH": f"{program.parent}:/usr/bin:/bin", "TERM": "xterm-256color", "LANG": "C.UTF-8",
+    # Not where this was recorded: what the programs print tells their PATH.
+    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "TERM": "xterm-256color", "LANG": "C.UTF-8",
                    "HOME": os.environ["HOME"], "COLUMNS": str(COLUMNS), "LINES": str(ROWS)}
     recording = Recording()
     told = run(recording, ["codespace-es", "demo", "--keep"], environment)
