@@ -174,14 +174,15 @@ async def test_no_pager_waits_for_somebody(commands: Commands, tty: bool) -> Non
 
 
 async def test_a_shell_that_waits_for_more_can_be_seen_and_freed(commands: Commands) -> None:
-    """FR-113."""
+    """FR-113. A shell drops what was typed ahead of an interrupt's prompt, so that prompt is waited for."""
     process_id = await commands.start("bash", "--norc", "--noprofile", tty=True)
-    await commands.write(process_id, "PS1='now: '; PS2='more: '\n")
+    await commands.write(process_id, "PS1='no''w: '; PS2='mo''re: '\n")  # in pieces: the echo is no prompt
     await commands.until(process_id, "now: ")
     await commands.write(process_id, "cat <<END\na line\n  END\n")
-    await commands.until(process_id, "more: ")
+    await commands.until(process_id, "more: ", times=3)
     assert (await commands.status(process_id)).state == "running"
     await commands.write(process_id, "\x03")
+    await commands.until(process_id, "now: ", times=2)
     await commands.write(process_id, "echo $((40+2))\n")
     await commands.until(process_id, "42")
     await commands.write(process_id, "exit 5\n")

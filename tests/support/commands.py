@@ -71,13 +71,13 @@ class Commands:
     async def output(self, process_id: str, **fields: Any) -> str:
         return "".join(piece.chunk for piece in await self.pieces(process_id, **fields))
 
-    async def until(self, process_id: str, wanted: str) -> str:
-        """Return the output as soon as `wanted` is in it."""
+    async def until(self, process_id: str, wanted: str, times: int = 1) -> str:
+        """Return the output as soon as `wanted` is in it so many times."""
         text, cursor = "", 0
-        while wanted not in text:
+        while text.count(wanted) < times:
             piece = await self.read(process_id, cursor, wait_ms=5_000)
-            assert not piece.eof or wanted in text + piece.chunk, f"it ended without {wanted!r}: {text!r}"
             text, cursor = text + piece.chunk, piece.cursor
+            assert not piece.eof or text.count(wanted) >= times, f"it ended without {wanted!r} x {times}: {text!r}"
         return text
 
     async def ended(self, process_id: str) -> ProcessReport:
