@@ -1,6 +1,7 @@
 """Fixtures and settings that every test folder shares."""
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -15,12 +16,19 @@ settings.register_profile("dev", deadline=None, print_blob=True,
 settings.register_profile("deep", settings.get_profile("dev"), max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
+# A shell without job control starts what is in its background with signals ignored, and servers would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
 LONGEST = ("crash/test_server_under_fire.py", "crash/test_patch_writer_crash.py", "crash/test_patch_story_crash.py")
 """The files that take longest, which begin first, so that no worker is left alone with one of them at the end."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not str(item.path).endswith(LONGEST))
+    for item in items:
+        if item.get_closest_marker("soak"):
+            item.add_marker(pytest.mark.timeout(0))
 
 
 @pytest.fixture
