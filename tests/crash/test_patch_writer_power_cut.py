@@ -19,22 +19,19 @@ from codespace_es.ports.fault_points import FaultPoint
 from codespace_es.ports.patch_writer import WriteOutcome
 from support.crash_faults import count
 from support.crash_orders import FOUR_FILES, ONE_FILE, Scenario, snapshot
+from support.loop_disk import flush, mount_point, run
 
 IMAGE_BYTES = 8 * 1024 * 1024
 
 
-def run(*command: str | Path) -> None:
-    subprocess.run(command, check=True, capture_output=True)
-
-
 @contextmanager
-def mounted(image: Path, mount_point: Path) -> Iterator[Path]:
-    mount_point.mkdir(exist_ok=True)
-    run("mount", "-o", "loop,noatime", image, mount_point)
-    try:
-        yield mount_point
-    finally:
-        run("umount", mount_point)
+def mounted(image: Path, directory: Path) -> Iterator[Path]:
+    with mount_point(directory):
+        run("mount", "-o", "loop,noatime", image, directory)
+        try:
+            yield directory
+        finally:
+            run("umount", directory)
 
 
 @pytest.fixture
@@ -66,7 +63,7 @@ class Cuts:
             if edit is not None:
                 edit(disk / "tree")
             self.at_begin = snapshot(disk / "tree")
-            os.sync()
+            flush(disk)
 
             def cut(_point: FaultPoint) -> None:
                 copy = self._directory / f"cut{len(self.images)}.img"

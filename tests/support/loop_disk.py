@@ -2,17 +2,23 @@
 
 A cut is a copy of that file: what was never flushed is really not there. A mounted copy replays its journal, as after
 a power cut. Background write-out is told to wait, so that nothing is on the disk by luck.
+
+Others on this machine make mount namespaces meanwhile, each with a copy of every mount. What is unmounted here would
+live on in them, so disks are mounted where unmounting is passed on.
 """
 
+import errno
 import os
 import subprocess
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 BLOCK = 64 * 1024
+_RELEASE_SECONDS = 60.0
 
 Cut = dict[int, bytes]
 """The blocks of a disk, by number, that differ from what it had at first."""
@@ -20,6 +26,25 @@ Cut = dict[int, bytes]
 
 def run(*command: str | Path) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@contextmanager
+def mount_point(directory: Path) -> Iterator[Path]:
+    """Make `directory` a place where what is unmounted is unmounted in every copy of the mount table."""
+    directory.mkdir(exist_ok=True)
+    run("mount", "--bind", directory, directory)
+    try:
+        run("mount", "--make-shared", directory)
+        yield directory
+    finally:
+        if os.path.ismount(directory):  # a disk of a test that failed, which may have left something open there
+            run("umount", "--lazy", directory)
+        run("umount", "--lazy", directory)
+
+
+def flush(directory: Path) -> None:
+    """Flush one file system; `sync` alone would flush the disks of tests beside this one, which want theirs not to be."""
+    run("sync", "--file-system", directory)
 
 
 class LoopDisk:
@@ -32,7 +57,6 @@ class LoopDisk:
         run("mkfs.ext4", "-q", "-F", "-b", "1024", "-O", "^has_journal", self._image)
         run("tune2fs", "-j", "-J", "size=1", self._image)
         self.root = directory / name
-        self.root.mkdir()
         self._device = run("losetup", "--find", "--show", self._image)
         self._first = b""
 
@@ -44,12 +68,12 @@ class LoopDisk:
 
     def begin(self) -> None:
         """From here on cuts are told by their difference."""
-        os.sync()
+        flush(self.root)
         self._first = self._image.read_bytes()
 
     def cut(self) -> Cut:
         content, again = b"", self._image.read_bytes()
-        while content != again:  # somebody's `sync` may be on its way to it
+        while content != again:  # somebody may be writing to it
             content, again = again, self._image.read_bytes()
         now, first = memoryview(content), memoryview(self._first)
         return {
@@ -62,12 +86,26 @@ class LoopDisk:
         content = bytearray(self._first)
         for start, block in cut.items():
             content[start:start + BLOCK] = block
-        with open(self._device, "r+b", buffering=0) as device:
-            device.write(content)
-            os.fsync(device.fileno())
+        device = self._open_alone()
+        try:
+            assert os.write(device, content) == len(content)
+            os.fsync(device)
+        finally:
+            os.close(device)
 
     def detach(self) -> None:
         run("losetup", "--detach", self._device)
+
+    def _open_alone(self) -> int:
+        """Open the device once it is mounted nowhere any more; else its file system would go on with what it has in memory."""
+        for _ in range(int(_RELEASE_SECONDS / 0.01)):
+            try:
+                return os.open(self._device, os.O_RDWR | os.O_EXCL | os.O_CLOEXEC)
+            except OSError as error:
+                if error.errno != errno.EBUSY:
+                    raise
+            time.sleep(0.01)
+        raise TimeoutError(f"{self._device} is still mounted somewhere")
 
 
 @contextmanager
@@ -75,14 +113,12 @@ def loop_disk(directory: Path, name: str, bytes_max: int) -> Iterator[LoopDisk]:
     """Yield a mounted, empty disk, or skip, aloud, where there can't be one."""
     if os.geteuid() != 0:
         pytest.skip("SKIPPED POWER CUTS: only root can mount an image")
-    try:
-        disk = LoopDisk(directory, name, bytes_max)
-        disk.mount()
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"SKIPPED POWER CUTS: no loop mount here ({error})")
-    try:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(mount_point(directory / name))
+            disk = LoopDisk(directory, name, bytes_max)
+            stack.callback(disk.detach)
+            disk.mount()
+        except (OSError, subprocess.CalledProcessError) as error:
+            pytest.skip(f"SKIPPED POWER CUTS: no loop mount here ({error})")
         yield disk
-    finally:
-        if os.path.ismount(disk.root):
-            run("umount", "--lazy", disk.root)  # a test that failed may have left something open there
-        disk.detach()
