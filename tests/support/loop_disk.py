@@ -43,7 +43,7 @@ def mount_point(directory: Path) -> Iterator[Path]:
 
 
 def flush(directory: Path) -> None:
-    """Flush one file system; `sync` alone would flush the disks of tests beside this one, which want theirs not to be."""
+    """Flush one file system; `sync` alone would flush the disks of tests beside this one, which count on theirs."""
     run("sync", "--file-system", directory)
 
 
@@ -97,7 +97,7 @@ class LoopDisk:
         run("losetup", "--detach", self._device)
 
     def _open_alone(self) -> int:
-        """Open the device once it is mounted nowhere any more; else its file system would go on with what it has in memory."""
+        """Open the device once it is mounted nowhere any more: a file system that lives on would go by its memory."""
         for _ in range(int(_RELEASE_SECONDS / 0.01)):
             try:
                 return os.open(self._device, os.O_RDWR | os.O_EXCL | os.O_CLOEXEC)
