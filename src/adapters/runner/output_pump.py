@@ -13,8 +13,10 @@ from adapters.runner.output_window import OutputWindow
 
 _TURN_BYTES: Final = 1024 * 1024
 """So much is read before everybody else gets a turn; about half a millisecond."""
-_PIPE_BYTES: Final = 256 * 1024
-"""Room for what a fast writer prints while others have their turn. All pipes of a user may have 64 MiB together."""
+_PIPE_BYTES: Final = 1024 * 1024
+"""Room for what a fast writer prints while others have their turn; as much as a user without privileges may give."""
+_MUCH_BYTES: Final = 64 * 1024
+"""Who prints so much between two turns gets that room, and no other: all pipes of a user may have 64 MiB together."""
 _TURN_READS: Final = 64
 """The same for a terminal, which hands out at most 4 KiB a read."""
 _QUIET_SECONDS_MAX: Final = 0.5
@@ -27,10 +29,9 @@ class OutputPump:
 
     def __init__(self, descriptor: int, window: OutputWindow) -> None:
         os.set_blocking(descriptor, False)
-        with contextlib.suppress(OSError):  # a terminal, or this user has too many pipes: it works as it is
-            fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         self._descriptor = descriptor
         self._window = window
+        self._has_room = False
         self._is_tree_gone = anyio.Event()
         self.changes = Changes()
         self.is_finished = False
@@ -84,6 +85,13 @@ class OutputPump:
             if not count:
                 return False
             taken += count
+            if taken >= _MUCH_BYTES and not self._has_room:
+                self._make_room()
             if taken >= _TURN_BYTES:
                 break
         return True
+
+    def _make_room(self) -> None:
+        self._has_room = True
+        with contextlib.suppress(OSError):  # a terminal, or this user has too many pipes: it works as it is
+            fcntl.fcntl(self._descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
