@@ -30,6 +30,11 @@ class SourceFile:
     def tree(self) -> ast.Module:
         return ast.parse(self.text, self.name)
 
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of its tree."""
+        return tuple(ast.walk(self.tree))
+
     @property
     def module(self) -> str:
         """The dotted name that it is imported by."""
@@ -42,13 +47,13 @@ class SourceFile:
 
     def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
         """Yield every function and method, inner ones too."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield node
 
     def imports(self) -> Iterator[str]:
         """Yield the dotted name of each module, and of each thing taken from one, that it imports."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
@@ -57,7 +62,7 @@ class SourceFile:
 
     def modules_named(self) -> Iterator[str]:
         """Yield each module that a text names for a later import, as `package.module` or `package.module:thing`."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield node.value.partition(":")[0]
 

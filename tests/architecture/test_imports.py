@@ -4,7 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from source_tree import REPOSITORY, product_files, python_files
 
 BANNED_IN_THE_RULES = {
@@ -28,20 +27,24 @@ ENTRY_POINTS = {
 """Modules that may be imported by nobody in the product, and who comes in there."""
 
 
-@pytest.mark.parametrize("file", python_files("src/codespace_es/"), ids=lambda file: file.name)
-def test_the_rules_stand_on_no_system_module(file):
+def test_the_rules_stand_on_no_system_module():
     advice = [
-        f"{name}: {BANNED_IN_THE_RULES[top]}"
+        f"{file.name} imports {name}: {BANNED_IN_THE_RULES[top]}"
+        for file in python_files("src/codespace_es/")
         for name in file.imports() if (top := name.partition(".")[0]) in BANNED_IN_THE_RULES
     ]
-    assert not advice, f"{file.name} imports " + "; ".join(advice)
+    assert not advice, "; ".join(advice)
 
 
-@pytest.mark.parametrize("file", python_files("src/codespace_es/command_handlers/"), ids=lambda file: file.name)
-def test_a_story_knows_few_others(file):
-    stories = {name for name in file.imports() if name.startswith("codespace_es.command_handlers.")}
-    modules = {name for name in stories if name.count(".") == 2}
-    assert len(modules) <= 8, f"{file.name} imports {sorted(modules)}: a story calls few others"
+def test_a_story_knows_few_others():
+    stories = "codespace_es.command_handlers."
+    known = {
+        file.name: sorted({name for name in file.imports() if name.startswith(stories) and name.count(".") == 2})
+        for file in python_files("src/codespace_es/command_handlers/")
+    }
+    assert known
+    knowing = [f"{name} imports {modules}" for name, modules in known.items() if len(modules) > 8]
+    assert not knowing, "a story calls few others: " + "; ".join(knowing)
 
 
 def test_no_module_is_dead():

@@ -1,67 +1,64 @@
-"""A file holds one idea, a function fits on a screen, and each file says what it is."""
+"""A file holds one idea, a function fits on a screen, and each file says what it is.
+
+One test is one rule, which names every file that breaks it.
+"""
 
 import ast
 
-import pytest
-from source_tree import SourceFile, all_files, product_files
+from source_tree import all_files, product_files
 
 LINES_MAX = 400
 TEST_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
 
 
-def by_name(file: SourceFile) -> str:
-    return file.name
-
-
-@pytest.mark.parametrize("file", all_files(), ids=by_name)
-def test_a_file_holds_one_idea(file):
-    lines = len(file.text.splitlines())
-    limit = TEST_LINES_MAX if file.name.startswith("tests/") else LINES_MAX
-    assert lines <= limit, f"{file.name} has {lines} lines: split it where its second idea begins"
-
-
-@pytest.mark.parametrize("file", all_files(), ids=by_name)
-def test_a_function_fits_on_a_screen(file):
+def test_a_file_holds_one_idea():
+    lengths = {file.name: len(file.text.splitlines()) for file in all_files()}
     long = [
-        f"{function.name} ({length} lines)" for function in file.functions()
+        f"{name} has {lines} lines" for name, lines in lengths.items()
+        if lines > (TEST_LINES_MAX if name.startswith("tests/") else LINES_MAX)
+    ]
+    assert not long, "split it where its second idea begins: " + "; ".join(long)
+
+
+def test_a_function_fits_on_a_screen():
+    long = [
+        f"{file.name}:{function.lineno}: {function.name} ({length} lines)"
+        for file in all_files() for function in file.functions()
         if (length := (function.end_lineno or 0) - function.lineno + 1) > FUNCTION_LINES_MAX
     ]
-    assert not long, f"{file.name}: give the steps of {', '.join(long)} names of their own"
+    assert not long, "give its steps names of their own: " + "; ".join(long)
 
 
-@pytest.mark.parametrize("file", all_files(), ids=by_name)
-def test_a_file_says_what_it_is(file):
-    if not file.text.strip():
-        pytest.skip("an empty file says nothing")
-    assert ast.get_docstring(file.tree), f"{file.name}: begin with one sentence of what this file is"
+def test_a_file_says_what_it_is():
+    silent = [file.name for file in all_files() if file.text.strip() and not ast.get_docstring(file.tree)]
+    assert not silent, "begin with one sentence of what this file is: " + "; ".join(silent)
 
 
-@pytest.mark.parametrize("file", product_files(), ids=by_name)
-def test_nothing_is_left_to_be_done(file):
-    marks = [mark for mark in ("TO" + "DO", "FIX" + "ME", "XX" + "X", "NotImplemented" + "Error") if mark in file.text]
-    assert not marks, f"{file.name}: finish it, or open an issue; {marks} tells nobody"
+def test_nothing_is_left_to_be_done():
+    marks = ("TO" + "DO", "FIX" + "ME", "XX" + "X", "NotImplemented" + "Error")
+    left = [f"{file.name}: {mark}" for file in product_files() for mark in marks if mark in file.text]
+    assert not left, "finish it, or open an issue; a mark tells nobody: " + "; ".join(left)
 
 
-@pytest.mark.parametrize("file", product_files(), ids=by_name)
-def test_no_error_is_swallowed(file):
+def test_no_error_is_swallowed():
     swallowing = [
-        node.lineno for node in ast.walk(file.tree)
+        f"{file.name}:{node.lineno}" for file in product_files() for node in file.nodes
         if isinstance(node, ast.ExceptHandler) and _catches_everything(node)
         and all(isinstance(step, ast.Pass) for step in node.body)
     ]
-    assert not swallowing, f"{file.name}:{swallowing}: name the error that may pass, and say why"
+    assert not swallowing, "name the error that may pass, and say why: " + "; ".join(swallowing)
 
 
-@pytest.mark.parametrize("file", all_files(), ids=by_name)
-def test_an_ignored_type_error_has_its_reason(file):
+def test_an_ignored_type_error_has_its_reason():
     mark = "# type:" + " ignore"
     bare = [
-        number for number, line in enumerate(file.text.splitlines(), start=1)
+        f"{file.name}:{number}"
+        for file in all_files() if mark in file.text and not file.name.startswith("tests/")
+        for number, line in enumerate(file.text.splitlines(), start=1)
         if mark in line and (f"{mark}[" not in line or "#" not in line.partition(mark)[2])
-        and not file.name.startswith("tests/")
     ]
-    assert not bare, f"{file.name}:{bare}: write `{mark}[code]  # why`"
+    assert not bare, f"write `{mark}[code]  # why`: " + "; ".join(bare)
 
 
 def _catches_everything(node: ast.ExceptHandler) -> bool:

@@ -20,21 +20,42 @@ LEVELS = [Setting(level, is_root) for level in (3, 2, 1) for is_root in users()]
 CONFINING = [setting for setting in LEVELS if setting.level > 1]
 
 
-@pytest.fixture
-async def here(request: pytest.FixtureRequest) -> AsyncIterator[Confined]:
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """Share a runner between the tests of a level."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def opened(request: pytest.FixtureRequest) -> AsyncIterator[Confined]:
     setting: Setting = request.param
-    with anyio.fail_after(30), place(setting) as where:
+    with place(setting) as where:
         async with confined(setting, where) as opened:
-            if (await opened.runner.sandbox()).level != setting.level:
+            with anyio.fail_after(30):
+                level = (await opened.runner.sandbox()).level
+            if level != setting.level:
                 pytest.skip(f"level {setting.level} doesn't work on this machine")
             yield opened
 
 
-at_each_level = pytest.mark.parametrize("here", LEVELS, indirect=True, ids=str)
-at_each_confining_level = pytest.mark.parametrize("here", CONFINING, indirect=True, ids=str)
-at_level_3 = pytest.mark.parametrize("here", [s for s in LEVELS if s.level == 3], indirect=True, ids=str)
-at_level_2 = pytest.mark.parametrize("here", [s for s in LEVELS if s.level == 2], indirect=True, ids=str)
-at_level_1 = pytest.mark.parametrize("here", [s for s in LEVELS if s.level == 1], indirect=True, ids=str)
+@pytest.fixture
+async def here(opened: Confined) -> AsyncIterator[Confined]:
+    """Have a place of the test's own."""
+    with anyio.fail_after(30), place(opened.setting) as where:
+        own = opened.at(where)
+        yield own
+        await own.end_all()
+
+
+def at(settings: list[Setting]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("opened", settings, indirect=True, ids=str)
+
+
+at_each_level = at(LEVELS)
+at_each_confining_level = at(CONFINING)
+at_level_3 = at([setting for setting in LEVELS if setting.level == 3])
+at_level_2 = at([setting for setting in LEVELS if setting.level == 2])
+at_level_1 = at([setting for setting in LEVELS if setting.level == 1])
 
 
 # How it ends

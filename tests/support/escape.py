@@ -4,10 +4,12 @@ Everything lies in `/var/tmp`: `/tmp` is a confined command's own, so nothing in
 ordinary user gets copies of the spawner's sources, for root's may be out of its reach.
 """
 
+import atexit
 import contextlib
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -24,7 +26,7 @@ import adapters.spawner
 import adapters.wire
 from adapters.runner.spawner_runner import SpawnerRunner, open_runner
 from adapters.wire import Message
-from codespace_es.ports.runner import ProcessEnd, RunnerCommand, SandboxReport
+from codespace_es.ports.runner import LiveProcess, ProcessEnd, RunnerCommand, SandboxReport
 from support.process_runner import Locks, command
 from support.system_python import PYTHON
 
@@ -100,14 +102,13 @@ def python_of(setting: Setting) -> str:
 
 @contextmanager
 def place(setting: Setting) -> Iterator[Path]:
-    """Have `root`, `outside`, `hidden` and `code` in a directory of the setting's user."""
+    """Have `root`, `outside` and `hidden` in a directory of the setting's user."""
     directory = Path(tempfile.mkdtemp(dir="/var/tmp", prefix="codespace-es-test-"))
     try:
         directory.chmod(0o755)
         for name in ("root/.git/hooks", "outside", "hidden"):
             (directory / name).mkdir(parents=True)
         (directory / "hidden" / "secret").write_text("secret")
-        _copy_code(directory / "code")
         give_to(setting, directory)
         yield directory
     finally:
@@ -121,7 +122,15 @@ def give_to(setting: Setting, directory: Path) -> None:
             os.chown(path, ORDINARY_USER, ORDINARY_USER)
 
 
-def _copy_code(target: Path) -> None:
+def code_of(setting: Setting) -> Path:
+    """Return a directory with the spawner's sources and the attempts, of the setting's user."""
+    return _copied_code(needs_another_user(setting))
+
+
+@cache
+def _copied_code(is_of_another_user: bool) -> Path:
+    target = Path(tempfile.mkdtemp(dir="/var/tmp", prefix="codespace-es-test-code-"))
+    atexit.register(shutil.rmtree, target, ignore_errors=True)
     package = Path(adapters.spawner.__file__).parent
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(package, target / "adapters" / "spawner", ignore=ignored)
@@ -130,6 +139,9 @@ def _copy_code(target: Path) -> None:
     (target / "adapters" / "__init__.py").write_text("")
     for name in ("escape_spawner.py", "escape_attempts.py"):
         shutil.copy(Path(__file__).parent / name, target / name)
+    target.chmod(0o755)
+    give_to(Setting(1, not is_of_another_user), target)
+    return target
 
 
 @asynccontextmanager
@@ -138,7 +150,7 @@ async def confined(setting: Setting, where: Path) -> AsyncIterator["Confined"]:
     locks = Locks(where / "locks")
     instance = locks.take("instance")
     try:
-        source = LimitedSpawner(setting, where / "code")
+        source = LimitedSpawner(setting, code_of(setting))
         async with open_runner(source, instance_lock=instance, processes_max=8) as runner:
             yield Confined(runner, setting, where, locks)
     finally:
@@ -154,6 +166,17 @@ class Confined:
         self.where = where
         self.root = where / "root"
         self._locks = locks
+        self._live: list[LiveProcess] = []
+
+    def at(self, where: Path) -> "Confined":
+        """Return the same runner for another place."""
+        return Confined(self.runner, self.setting, where, Locks(where / "locks"))
+
+    async def end_all(self) -> None:
+        """End whatever was started here and is still there."""
+        for process in self._live:
+            await process.end(signal=signal.SIGKILL, grace_ms=0)
+            await process.wait()
 
     def command(self, *argv: str, **fields: Any) -> RunnerCommand:
         chosen: dict[str, Any] = {
@@ -162,14 +185,15 @@ class Confined:
         }
         return command(self.root, *argv, **chosen)
 
-    async def start(self, *argv: str, **fields: Any) -> tuple[Any, SandboxReport]:
+    async def start(self, *argv: str, **fields: Any) -> tuple[LiveProcess, SandboxReport]:
         """Start a command and let it go; return it with what it is confined by."""
         lease = self._locks.take("lease")
         try:
             child = await self.runner.start(self.command(*argv, **fields), lease=lease)
         finally:
             lease.release()
-        return await child.go(), child.sandbox
+        self._live.append(await child.go())
+        return self._live[-1], child.sandbox
 
     async def ended(self, *argv: str, **fields: Any) -> tuple[ProcessEnd, SandboxReport]:
         process, report = await self.start(*argv, **fields)
@@ -226,7 +250,7 @@ async def try_to_escape(setting: Setting, names: list[str]) -> Outcome:
     """Run the attempts `names` in one confined command."""
     with place(setting) as where, _around(setting, where, names) as scene:
         async with confined(setting, where) as here:
-            program = str(where / "code" / "escape_attempts.py")
+            program = str(code_of(setting) / "escape_attempts.py")
             end, report = await here.ended(python_of(setting), program, json.dumps(scene))
         said = end.tail.decode(errors="replace")
         assert end.wait_status == 0, said
