@@ -36,7 +36,8 @@ def _edit(event: Any, before: Any) -> object:
 
 
 def _pop(event: Any, before: Any) -> object:
-    if event.outcome == "orphaned" and not isinstance(before, Resolving):
+    is_resolved = isinstance(before, Resolving) and before.action.action_id == event.action_id
+    if event.outcome == "orphaned" and not is_resolved:
         return stacks.OrphanActions((event.action_id,))
     return stacks.PopAction(event.outcome, event.effect_id, event.result, event.fault)
 

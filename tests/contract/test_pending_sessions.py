@@ -12,7 +12,7 @@ from codespace_es.command_handlers.orphaning import orphan_actions
 from codespace_es.command_handlers.reading import DescribeWorkspace, ReadFile
 from codespace_es.command_handlers.resolve_request import ResolveAction
 from codespace_es.command_handlers.resuming import ResumeOperation
-from codespace_es.ports.tool_host import CallbackRaisedError, CallbackResult
+from codespace_es.ports.tool_host import CallbackLostError, CallbackRaisedError, CallbackResult
 from codespace_es.vocabulary.errors import CodespaceError
 from support.holds import addition, ask, audit, create, deny, grant, look, read_hold, resume
 from support.pending import (
@@ -196,12 +196,29 @@ async def test_a_tool_host_that_dies_takes_its_closures_along(tmp_path: Path, ro
         assert told["warnings"][0]["kind"] == "pending_action_orphaned"
 
 
+async def test_a_closure_is_orphaned_while_another_action_is_being_resolved(
+    tmp_path: Path, root: Path, host: FakeToolHost
+):
+    async with serve(tmp_path, root, host) as server:
+        lost = await push_closure(server, host, returns(), label="closure")
+
+        async def outlives_it(call):
+            await orphan_actions(server.world, session_of(server), [lost.action_id], CALLER)
+            return await returns()(call)
+
+        host.handlers["go"] = outlives_it
+        await push_handler(server, "go", label="handler")
+        assert (await resolve(server))["remaining"] == 0
+        assert (await resolve(server, id=lost.action_id))["detail"]["outcome"] == "orphaned"
+    assert audit(tmp_path).findings == ()
+
+
 async def test_a_host_that_dies_in_the_middle_of_an_apply_ends_it_once(tmp_path: Path, root: Path, host: FakeToolHost):
     async with serve(tmp_path, root, host) as server:
 
         async def dies(call):
             await orphan_actions(server.world, session_of(server), [call.action_id], CALLER)
-            raise CallbackRaisedError("the host died")
+            raise CallbackLostError("the host died")
 
         pushed = await push_closure(server, host, dies)
         assert (await resolve(server))["detail"]["outcome"] == "orphaned"

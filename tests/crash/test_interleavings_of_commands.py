@@ -13,12 +13,10 @@ from codespace_es.command_handlers.deciding import ResolveHold
 from codespace_es.command_handlers.resuming import ResumeOperation
 from codespace_es.vocabulary.answer import Command
 from support.commands import lines_of
-from support.crash_faults import count
-from support.holds import addition, audit, held_and_granted, hold, script
-from support.interleaving import let_in
+from support.holds import addition, held_and_granted, hold, script
+from support.interleaving import at_every_moment
 from support.server import Server
 
-MOMENTS_MAX = 60
 ONCE = script("echo x >> count", key="k")
 
 
@@ -26,37 +24,27 @@ async def nothing(_server: Server) -> None:
     """Begin with nothing."""
 
 
-def at_every_moment(
+def pairs(
     directory: Path, begin: Callable[[Server], Any], first: Callable[[Any], Command],
     second: Callable[[Any], Command], **policy: Any,
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any], Path]]:
     """Yield both answers and the workspace, for every moment of the first request."""
-    for k in range(1, MOMENTS_MAX):
-        scratch = directory / str(k)
-        root = scratch / "ws"
-        root.mkdir(parents=True)
-        one, two, has_come = let_in(
-            lambda s=scratch, r=root: Server(s, {"demo": r}, sandbox="off", **policy), k, begin, first, second
-        )
-        if not has_come:
-            assert k > 2, "the first was never disturbed"
-            return
-        yield one, two, root
-        report = audit(scratch)
-        assert report.findings == (), k
-        count("pairs about commands and holds", 1)
-    raise AssertionError("it has more moments than were looked at")
+
+    def make(scratch: Path, root: Path) -> Server:
+        return Server(scratch, {"demo": root}, sandbox="off", **policy)
+
+    return at_every_moment(directory, make, begin, first, second, told_as="pairs about commands and holds")
 
 
 def test_the_same_command_twice_runs_once_at_every_moment(memory_path: Path) -> None:
-    for one, two, root in at_every_moment(memory_path, nothing, lambda _: ONCE, lambda _: ONCE):
+    for one, two, root in pairs(memory_path, nothing, lambda _: ONCE, lambda _: ONCE):
         assert one["process_id"] == two["process_id"]
         assert sorted([bool(one.get("replayed")), bool(two.get("replayed"))]) == [False, True]
         assert lines_of(root / "count") <= 1
 
 
 def test_a_patch_beside_a_command_waits_or_is_refused_at_every_moment(memory_path: Path) -> None:
-    for one, two, root in at_every_moment(memory_path, nothing, lambda _: ONCE, lambda _: addition(key="p")):
+    for one, two, root in pairs(memory_path, nothing, lambda _: ONCE, lambda _: addition(key="p")):
         assert "process_id" in one
         assert (two["status"], (root / "new.txt").exists()) in (("applied", True), ("WORKSPACE_BUSY", False))
 
@@ -68,7 +56,7 @@ def test_of_two_resumes_one_runs_at_every_moment(memory_path: Path) -> None:
     def resume(approval_id: str) -> ResumeOperation:
         return ResumeOperation(approval_id=approval_id)
 
-    for one, two, root in at_every_moment(memory_path, begin, resume, resume, approvals="confirm"):
+    for one, two, root in pairs(memory_path, begin, resume, resume, approvals="confirm"):
         told = [answer for answer in (one, two) if answer.get("status") != "APPROVAL_CONFLICT"]
         assert len({answer["apply_patch"]["operation_id"] for answer in told}) == 1, (one, two)
         assert (root / "new.txt").read_text() == "new\n"
@@ -84,7 +72,6 @@ def test_of_two_decisions_one_stands_at_every_moment(memory_path: Path, decision
     def decide(how: str) -> Callable[[str], ResolveHold]:
         return lambda approval_id: ResolveHold(approval_id=approval_id, decision=how)  # type: ignore[arg-type]  # both
 
-    pairs = at_every_moment(memory_path, begin, decide(decision), decide(other), approvals="confirm")
-    for one, two, root in pairs:
+    for one, two, root in pairs(memory_path, begin, decide(decision), decide(other), approvals="confirm"):
         assert [one.get("status"), two.get("status")].count("APPROVAL_CONFLICT") == 1, (one, two)
         assert not (root / "new.txt").exists()

@@ -104,14 +104,16 @@ def test_a_discard_that_runs_nothing_begins_and_ends_at_once_with_its_reason():
     ]
 
 
-def test_closures_are_orphaned_wherever_they_stand_and_durable_actions_never():
+def test_closures_that_wait_are_orphaned_and_what_is_durable_or_being_resolved_never():
     other = PUSHED.model_copy(update={"action_id": ActionId("act-3")})
     command = OrphanActions((ACTION_ID, PUSHED_DURABLE.action_id, other.action_id, ActionId("act-9")))
     state = after(PUSHED, PUSHED_DURABLE, other)
     events = PENDING.decide(state, command)
     assert events == [popped("orphaned", remaining=2), popped("orphaned", of=other.action_id, remaining=1)]
     assert after(PUSHED, PUSHED_DURABLE, other, *events) == Stack((PUSHED_DURABLE,))
-    assert PENDING.decide(after(PUSHED, RESOLVE_STARTED), command) == [popped("orphaned")]
+    assert PENDING.decide(after(other, PUSHED, RESOLVE_STARTED), command) == [
+        popped("orphaned", of=other.action_id, remaining=1),
+    ]
 
 
 def test_a_stack_has_a_bound():

@@ -76,7 +76,10 @@ class ResolveAtOnce:
 
 @dataclass(frozen=True, slots=True)
 class OrphanActions:
-    """Be done with actions whose closures are gone, wherever they stand."""
+    """Be done with actions whose closures are gone.
+
+    What is being resolved ends with its resolve, which may be writing: then its end is its operation's.
+    """
 
     action_ids: tuple[ActionId, ...]
 
@@ -87,7 +90,7 @@ PendingCommand = PushAction | StartResolve | BeginEffect | ReturnAction | PopAct
 
 
 def decide(state: PendingState, command: PendingCommand) -> list[Event]:
-    """Return the events that `command` leads to; none to orphan what is over or durable, or to begin twice.
+    """Return the events that `command` leads to; none for what has to be done no more.
 
     Raises:
         CodespaceError: NO_PENDING_ACTION, PENDING_ACTION_MISMATCH, WORKSPACE_BUSY while another resolve runs,
@@ -174,7 +177,7 @@ def _popped(state: Resolving, command: PopAction) -> PendingActionPopped:
 def _orphan(state: PendingState, action_ids: tuple[ActionId, ...]) -> list[Event]:
     events: list[Event] = []
     for action_id in action_ids:
-        action = find(state, action_id)
+        action = next((each for each in state.actions if each.action_id == action_id), None)
         if action is None or action.handler is not None:
             continue
         popped = PendingActionPopped(
