@@ -1,14 +1,20 @@
 """`prune`: contents go, events stay, the log verifies, and what was pruned is told."""
 
 import json
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import anyio
 import pytest
 
+from adapters.cli import pruning
 from adapters.cli.pruning import KINDS_BY_DEFAULT, Rule, choose, remove
+from adapters.log import bodies
+from adapters.log.bodies import StoredBody
 from adapters.log.reader import LogReader
+from codespace_es.command_handlers.inbox import WriteIntent
+from codespace_es.command_handlers.steering import OpenWorkCommand, WorkAnswer
 from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.vocabulary.event import Caller
 from codespace_es.vocabulary.identifiers import RequestId
@@ -87,7 +93,7 @@ def test_two_who_prune_at_once_remove_each_content_once(project: Project) -> Non
         async with project.opened() as first, project.opened() as second:
             with LogReader(project.data / "codespace.db", CATALOGUE) as source:
                 rule = Rule(frozenset(KINDS_BY_DEFAULT), first.world.clock.now() + timedelta(days=1), 0)
-                chosen = choose(source, rule)
+                chosen = list(choose(source, rule))
 
             async def run(opened) -> None:
                 counts.append(await remove(opened.world.log, chosen, Caller("cli", RequestId("req-1"))))
@@ -100,3 +106,48 @@ def test_two_who_prune_at_once_remove_each_content_once(project: Project) -> Non
     assert sum(anyio.run(both)) == 6
     assert json.loads(project.call("verify", "--json").stdout)["findings"] == []
 
+
+
+def test_it_goes_in_portions_and_what_was_opened_meanwhile_stays(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never more at hand than one portion: what comes next is read once the one before is gone."""
+    monkeypatch.setattr(pruning, "REMOVED_AT_ONCE_MAX", 2)
+    monkeypatch.setattr(bodies, "_LISTED_AT_ONCE", 1)
+    taken: list[StoredBody] = []
+    stored_at_take: list[int] = []
+
+    async def prune() -> int:
+        async with project.opened() as opened:
+            rule = Rule(frozenset(KINDS_BY_DEFAULT), opened.world.clock.now() + timedelta(days=1), 0)
+            with LogReader(project.data / "codespace.db", CATALOGUE) as source:
+
+                def watched() -> Iterator[StoredBody]:
+                    for body in choose(source, rule):
+                        stored_at_take.append(len(bodies_of(project)))
+                        taken.append(body)
+                        yield body
+
+                return await remove(opened.world.log, watched(), Caller("cli", RequestId("req-1")))
+
+    before = len(bodies_of(project))
+    assert anyio.run(prune) == len(taken) == 6
+    # Each portion leaves two contents less, and the list of what was removed.
+    assert stored_at_take == [before - portion for portion in (0, 0, 1, 1, 2, 2)]
+    assert json.loads(project.call("verify", "--json").stdout)["findings"] == []
+    assert project.call("log", "--kind", "store.bodies_removed").stdout.count("\n") == 3
+
+
+def test_what_belongs_to_an_open_stream_stays_even_if_it_was_chosen(project: Project) -> None:
+    async def prune() -> int:
+        async with project.opened() as opened:
+            caller = Caller("cli", RequestId("req-1"))
+            work = await opened.codespace.handle(OpenWorkCommand(workspace_id="demo"), caller)
+            assert isinstance(work, WorkAnswer)
+            await opened.codespace.handle(WriteIntent(work_id=work.work_id, body="Be brief."), caller)
+            with LogReader(project.data / "codespace.db", CATALOGUE) as source:
+                (text,) = [body for body in source.stored_bodies() if body.kind == "text"]
+            return await remove(opened.world.log, [text], caller)
+
+    assert anyio.run(prune) == 0
+    assert "text" in {kind for _, kind, _ in bodies_of(project)}

@@ -86,6 +86,8 @@ async def test_an_instruction_goes_from_the_command_line_to_an_agent_and_back(
             "intent_id": draft["intent_id"], "revision": 3, "kind": "follow_up", "delivery": "next_checkpoint",
             "content": "Write tests.",
         }
+        held_up = await ask(client, "work_finish", work_id=work_id)
+        assert (held_up["closed"], held_up["queued"], held_up["claimed"]) == (False, 1, 1)
         again = await ask(client, "steer_claim_next", work_id=work_id, redeliver=True)
         assert again["item"] == {**item, "redelivered": True}
         done = await ask(client, "steer_complete", work_id=work_id, intent_id=item["intent_id"])

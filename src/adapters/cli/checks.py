@@ -14,10 +14,10 @@ from adapters.beneath import kernel_has_openat2
 from adapters.cli.check import Check, Verdict
 from adapters.cli.checks_commands import examine_commands
 from adapters.cli.host_list import Host, hosts_of
+from adapters.cli.living import has_lock
 from adapters.cli.reading import open_log
 from adapters.files.workspace_files import DirectoryFilesByRoot
 from adapters.locks.flock import lock_directory_of_user
-from adapters.locks.instance_lock import FlockInstanceLocks
 from adapters.log.reader import LogReader
 from adapters.log.sqlite.connecting import driver, guard_version
 from adapters.patch_writer.writer import ExchangePatchWriter
@@ -172,7 +172,7 @@ def _open_items(settings: Settings, source: LogReader) -> Iterator[Check]:
     for item in items:
         if item.instance_id in others:
             continue
-        if _lives(item):
+        if has_lock(item.instance_id):
             if item.kind == "instance":
                 yield Check("open", "ok", f"Server {item.instance_id} runs.")
             else:
@@ -188,14 +188,6 @@ def _open_items(settings: Settings, source: LogReader) -> Iterator[Check]:
 def _listed(host: Host) -> str:
     servers, items = len(host.instances), host.open_count
     return f"{servers} server{'s' * (servers != 1)} and {items} open item{'s' * (items != 1)}"
-
-
-def _lives(item: OpenItem) -> bool:
-    held = FlockInstanceLocks(lock_directory_of_user()).try_take(item.instance_id)
-    if held is None:
-        return True
-    held.release()
-    return False
 
 
 def _left_open(settings: Settings, source: LogReader, item: OpenItem) -> Check:

@@ -29,6 +29,12 @@ def all_steering(source: LogReader) -> Iterator[Steered]:
         yield Steered(item.stream_id, STEERING.fold_recorded(source.read_stream(item.stream_id)))
 
 
+def ids_beginning(source: LogReader, beginning: str) -> list[str]:
+    """Return the ids of works and intents that begin with `beginning`, in order."""
+    known = (each for steered in all_steering(source) for each in (*steered.state.works, *steered.state.intents))
+    return sorted(each for each in known if each.startswith(beginning))
+
+
 def find_work(source: LogReader, identifier: str) -> tuple[Steered, Work]:
     """Return the one work that `identifier` names or begins. Raises WORK_NOT_FOUND."""
     known = {work.work_id: (steered, work) for steered in all_steering(source) for work in steered.state.works.values()}

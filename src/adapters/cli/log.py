@@ -8,7 +8,7 @@ import click
 from adapters.cli.entries import print_entries
 from adapters.cli.options import as_json, settings_of_log
 from adapters.cli.output import print_json
-from adapters.cli.reading import open_log
+from adapters.cli.reading import open_log, whole_id
 from adapters.settings.load import Settings
 from codespace_es.projections.timeline import TimelineEntry
 from replay.timeline import Page, Timeline, Wanted
@@ -66,20 +66,21 @@ def log(
     """Read the event log, one sentence an event.
 
     Piped, each line has position, time, stream, topic, channel and sentence, separated by tabs; with --json one JSON
-    object a line. Where more events follow, the next page's --after stands on stderr.
+    object a line. Where more events follow, the next page's --after stands on stderr. The beginning of an id will do
+    where no other begins like it.
     """
     is_instance = session is not None and session.startswith("inst-")
-    wanted = Wanted(
-        workspace=workspace,
-        things=tuple(each for each in (work, operation, process, approval) if each is not None),
-        topic=kind,
-        instance=session if is_instance else None,
-        client=None if is_instance else session,
-        since=since,
-        until=until,
-        text=text,
-    )
     with open_log(settings) as source:
+        wanted = Wanted(
+            workspace=workspace,
+            things=tuple(whole_id(source, each) for each in (work, operation, process, approval) if each is not None),
+            topic=kind,
+            instance=whole_id(source, session) if session is not None and is_instance else None,
+            client=None if is_instance else session,
+            since=since,
+            until=until,
+            text=text,
+        )
         timeline = Timeline(source)
         if after is None:
             page = timeline.read_newest(wanted, limit=limit)

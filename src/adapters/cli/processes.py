@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import click
 
+from adapters.cli.living import as_it_is
 from adapters.cli.options import as_json, settings_of_log
 from adapters.cli.output import clean, console, is_terminal, print_json, print_row, short_id
 from adapters.cli.reading import open_log
@@ -19,11 +20,11 @@ from replay.process_story import list_processes
 def processes(settings: Settings, *, is_all: bool, is_json: bool) -> None:
     """List the commands that run.
 
-    Read from the log, so a command whose server was killed counts as running until the next server has settled it.
-    Piped, each line has id, how it is, when it began, workspace and command line, separated by tabs.
+    Read from the log and changing nothing; one whose server was killed is told as unknown until a server has recorded
+    that. Piped, each line has id, how it is, when it began, workspace and command line, separated by tabs.
     """
     with open_log(settings) as source:
-        listed = list(list_processes(source, is_all=is_all))
+        listed = [as_it_is(settings, source, each) for each in list_processes(source, is_all=is_all)]
     if is_json:
         print_json([each.model_dump(mode="json", exclude_none=True) for each in listed])
     elif not is_terminal():

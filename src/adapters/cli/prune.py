@@ -1,17 +1,18 @@
 """`prune`: make room by removing stored contents; the events stay."""
 
 import re
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable
 from datetime import timedelta
 from functools import partial
+from itertools import chain
 
 import anyio
 import click
 
 from adapters.cli.options import as_json, settings_of_log
 from adapters.cli.output import print_json, print_pairs
-from adapters.cli.pruning import KINDS_BY_DEFAULT, KINDS_THAT_MAY_GO, Rule, choose, remove
+from adapters.cli.pruning import KINDS_BY_DEFAULT, KINDS_THAT_MAY_GO, Rule, Tally, choose, remove
 from adapters.cli.reading import open_log
 from adapters.clock_and_ids import SystemClock
 from adapters.log.bodies import StoredBody
@@ -70,14 +71,20 @@ def prune(
         raise click.UsageError("say what is to go: --older-than, --larger-than or both")
     now = SystemClock().now()
     rule = Rule(frozenset(kinds or KINDS_BY_DEFAULT), None if age is None else now - age, size_bytes or 0)
+    tally = Tally()
     with open_log(settings) as source:
-        chosen = choose(source, rule)
-    removed = anyio.run(partial(_remove, settings, chosen)) if is_meant and chosen else 0
-    _tell(chosen, removed, is_meant=is_meant, is_json=is_json)
+        chosen = tally.passing(choose(source, rule))
+        first = next(chosen, None)
+        if is_meant and first is not None:
+            removed = anyio.run(partial(_remove, settings, chain((first,), chosen)))
+        else:
+            removed = 0
+            deque(chosen, maxlen=0)
+    _tell(tally, removed, is_meant=is_meant, is_json=is_json)
     return 0
 
 
-async def _remove(settings: Settings, chosen: Sequence[StoredBody]) -> int:
+async def _remove(settings: Settings, chosen: Iterable[StoredBody]) -> int:
     from adapters.bootstrap import open_codespace
 
     async with open_codespace(settings, transport="cli") as opened:
@@ -85,21 +92,18 @@ async def _remove(settings: Settings, chosen: Sequence[StoredBody]) -> int:
         return await remove(opened.world.log, chosen, caller)
 
 
-def _tell(chosen: Sequence[StoredBody], removed: int, *, is_meant: bool, is_json: bool) -> None:
-    kinds: dict[str, list[int]] = defaultdict(list)
-    for body in chosen:
-        kinds[body.kind].append(body.size_bytes)
-    total = sum(body.size_bytes for body in chosen)
-    streams = len({body.stream_id for body in chosen})
+def _tell(tally: Tally, removed: int, *, is_meant: bool, is_json: bool) -> None:
+    kinds = sorted(tally.kinds.items())
     if is_json:
         print_json({
-            "is_dry_run": not is_meant, "chosen": len(chosen), "total_bytes": total, "streams": streams,
-            "removed": removed,
-            "kinds": {kind: {"count": len(sizes), "bytes": sum(sizes)} for kind, sizes in sorted(kinds.items())},
+            "is_dry_run": not is_meant, "chosen": tally.count, "total_bytes": tally.total_bytes,
+            "streams": tally.streams, "removed": removed,
+            "kinds": {kind: {"count": count, "bytes": size_bytes} for kind, (count, size_bytes) in kinds},
         })
         return
+    whole = f"{tally.count:,} contents of {tally.streams:,} streams, {tally.total_bytes:,} bytes"
     print_pairs([
-        ("would go" if not is_meant else "chosen", f"{len(chosen):,} contents of {streams:,} streams, {total:,} bytes"),
-        *((kind, f"{len(sizes):,}, {sum(sizes):,} bytes") for kind, sizes in sorted(kinds.items())),
-        *([("removed", f"{removed:,}")] if is_meant else [("to do it", "the same with --yes")] if chosen else []),
+        ("would go" if not is_meant else "chosen", whole),
+        *((kind, f"{count:,}, {size_bytes:,} bytes") for kind, (count, size_bytes) in kinds),
+        *([("removed", f"{removed:,}")] if is_meant else [("to do it", "the same with --yes")] if tally.count else []),
     ])

@@ -1,9 +1,11 @@
 """Opening the log of these settings for a command that only reads, and the ids that people type."""
 
 import re
+from collections.abc import Sequence
 
 import click
 
+from adapters.cli.inbox_reading import ids_beginning
 from adapters.log.reader import LogReader
 from adapters.settings.load import Settings
 from adapters.settings.problem import StartupError
@@ -11,7 +13,7 @@ from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.ports.log import LogMissingError
 
 _BEGINNING = re.compile(r"[a-z]+-[0-9a-f]{4}[0-9a-f-]*")
-"""What can be the beginning of a stream's id: its kind and some of its UUID."""
+"""What can be the beginning of an id: its kind and some of its UUID."""
 
 
 def open_log(settings: Settings) -> LogReader:
@@ -35,12 +37,14 @@ def open_log(settings: Settings) -> LogReader:
 
 
 def whole_id(source: LogReader, name: str) -> str:
-    """Return the only stream's id that begins with `name`, as timelines and the console show it; else `name` itself.
+    """Return the only id that begins with `name`, as timelines and the console show it; else `name` itself.
 
     Raises:
         click.UsageError: several begin like this.
     """
-    found = source.streams_beginning(name) if _BEGINNING.fullmatch(name) else ()
+    found: Sequence[str] = source.streams_beginning(name) if _BEGINNING.fullmatch(name) else ()
+    if name.startswith(("work-", "fb-")) and _BEGINNING.fullmatch(name):  # several share a stream
+        found = ids_beginning(source, name)
     if not found or found[0] == name:
         return name
     if len(found) > 1:

@@ -4,6 +4,7 @@ import click
 
 from adapters.cli.entries import print_entries
 from adapters.cli.hold_facts import facts_of_hold
+from adapters.cli.living import story_as_it_is
 from adapters.cli.options import as_json, settings_of_log
 from adapters.cli.output import as_shell_words, clean_lines, print_diff, print_heading, print_json, print_pairs
 from adapters.cli.processes import ending
@@ -24,8 +25,7 @@ def show(settings: Settings, *, identifier: str, is_json: bool) -> int:
 
     ID is an operation (op-...), a command (proc-...), a hold (appr-...), a work (work-...), an instruction (fb-...), a
     pending action (act-...), a server (inst-...), a workspace's key (wsp-...), a claim (claim-...), `store`, or an
-    operation key that a client chose. The beginning of an id will do where no other begins like it; works and
-    instructions are named whole.
+    operation key that a client chose. The beginning of an id will do where no other begins like it.
     """
     with open_log(settings) as source:
         try:
@@ -33,6 +33,8 @@ def show(settings: Settings, *, identifier: str, is_json: bool) -> int:
         except NothingRecordedError as error:
             click.echo(f"codespace-es: {error}", err=True)
             return 1
+        if story.process is not None:
+            story = story.model_copy(update={"process": story_as_it_is(settings, source, story.process)})
     if is_json:
         print_json(story)
     else:

@@ -22,7 +22,6 @@ from codespace_es.aggregates.claim import ClaimTaken
 from codespace_es.aggregates.operation import OperationMinted
 from codespace_es.command_handlers.reverting import RevertOperation, RevertOperations
 from codespace_es.projections.timeline import project
-from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller
 from codespace_es.vocabulary.identifiers import OperationId, RequestId, StreamId, WorkspaceKey, claim_stream
 from codespace_es.vocabulary.patch_result import PatchResult
@@ -53,13 +52,13 @@ def undo(
     if bool(identifiers) == (work_id is not None):
         raise click.UsageError("name operations, or a work with --work")
     with open_log(settings) as source:
+        work_id = None if work_id is None else whole_id(source, work_id)
         named = tuple(dict.fromkeys(_named_operation(source, each) for each in identifiers))
         with watched(source) as log:
             done = WorkDone(named) if work_id is None else work_done(log, work_id)
         if not done.in_force:
-            raise CodespaceError(
-                ErrorCode.OPERATION_NOT_FOUND, f"No operation of work {work_id!r} is recorded and in force."
-            )
+            click.echo(f"codespace-es: Nothing to undo: no operation of work {work_id!r} is in force.", err=True)
+            return 1
         told = [row for name in done.in_force for row in _row_of(source, name)]
         key = _workspace_of(source, done.in_force[0])
         if key is not None and not settings.workspaces:

@@ -23,11 +23,13 @@ _DELETE = "DELETE FROM bodies WHERE stream_id = ? AND digest = ?"
 SIZE = "SELECT size_bytes FROM bodies WHERE stream_id = ? AND digest = ?"
 CONTENT = "SELECT content FROM bodies WHERE stream_id = ? AND digest = ?"
 _SCAN = "SELECT stream_id, digest, content, kind, size_bytes, stored_at_ms FROM bodies ORDER BY rowid"
-_LIST = "SELECT stream_id, digest, kind, size_bytes, stored_at_ms FROM bodies ORDER BY stored_at_ms, stream_id, digest"
+_LIST = """SELECT stream_id, digest, kind, size_bytes, stored_at_ms FROM bodies WHERE (stream_id, digest) > (?, ?)
+    ORDER BY stream_id, digest LIMIT ?"""
 
 
 _CONTENTS_AT_ONCE = 4
 """They may be large."""
+_LISTED_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +89,17 @@ def scan(connection: "Connection") -> Iterator[StoredContent]:
 
 
 def list_all(connection: "Connection") -> Iterator[StoredBody]:
-    """Yield every stored body, oldest first, without its bytes; a row that isn't even of its kinds is left out."""
-    for stream_id, digest, kind, size_bytes, stored_at_ms in connection.scan(_LIST):
-        if not (isinstance(digest, bytes) and isinstance(size_bytes, int) and isinstance(stored_at_ms, int)):
-            continue
-        if not (isinstance(stream_id, str) and isinstance(kind, str)):
-            continue
-        yield StoredBody(StreamId(stream_id), "sha256:" + digest.hex(), kind, size_bytes, stored_at_ms)
+    """Yield every stored body without its bytes, stream by stream; a row that isn't even of its kinds is left out.
+
+    In short reads, so that nothing keeps the log from being tidied up meanwhile: what is removed behind the row at hand
+    doesn't matter, and what is stored before it isn't listed.
+    """
+    last: tuple[object, object] = ("", b"")
+    while rows := connection.execute(_LIST, (*last, _LISTED_AT_ONCE)).fetchall():
+        for stream_id, digest, kind, size_bytes, stored_at_ms in rows:
+            if not (isinstance(digest, bytes) and isinstance(size_bytes, int) and isinstance(stored_at_ms, int)):
+                continue
+            if not (isinstance(stream_id, str) and isinstance(kind, str)):
+                continue
+            yield StoredBody(StreamId(stream_id), "sha256:" + digest.hex(), kind, size_bytes, stored_at_ms)
+        last = rows[-1][:2]

@@ -250,7 +250,7 @@ class StoredEventLog(EventLog):
         return follow(read, changes, self._news, after=after, is_shared=self._place is not None)
 
     async def stored_bodies(self) -> Sequence[StoredBody]:
-        """Return what is known of every stored body, oldest first, without the bytes: what pruning chooses from."""
+        """Return what is known of every stored body without the bytes, stream by stream."""
         return await self._read_in_thread(lambda connection: list(bodies.list_all(connection)))
 
     # The open index, checked and made anew

@@ -113,7 +113,7 @@ class LogReader:
             yield from bodies.scan(self._connection)
 
     def stored_bodies(self) -> Iterator[StoredBody]:
-        """Yield what is known of every stored body, oldest first, without the bytes."""
+        """Yield what is known of every stored body without the bytes, stream by stream, in short reads."""
         with _translated():
             yield from bodies.list_all(self._connection)
 

@@ -1,10 +1,12 @@
 """Finding a command by its id: what the log says, its handle if it lives here, and who runs it if that is another.
 
-A command whose server is dead is settled on the way, so nobody is told that it runs. Source: decisions 2, 5, 22.
+A command whose server is dead is settled on the way, so nobody is told that it runs. Where that can't be done (its
+workspace isn't this server's, is busy, or isn't the directory on record) it is told as it will be: ended, nobody knows
+how. Nothing is written for that. Source: decisions 2, 5, 10, 22; contract A5.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from anyio import move_on_after
 from anyio.lowlevel import checkpoint
@@ -12,6 +14,7 @@ from anyio.lowlevel import checkpoint
 from codespace_es.admission import take_dead
 from codespace_es.aggregates.process import PROCESS, Exited, NotStarted, Running, Unspawned
 from codespace_es.command_handlers.settling import settle_when_free
+from codespace_es.command_handlers.watching import unknown_exit
 from codespace_es.ports.live_processes import Living
 from codespace_es.ports.world import World
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
@@ -30,7 +33,9 @@ class Located:
     state: Running | Exited
     living: Living | None
     owner: InstanceId | None
-    """Another, living server that runs it."""
+    """Another, living server that runs it; a dead one, if its end isn't on record."""
+    is_settled: bool = True
+    """False: its server is dead and its end isn't on record, so `state` tells what will be."""
 
     def require_here(self) -> None:
         """Pass if it has ended, or lives in this server. Raises PROCESS_NOT_FOUND that names its server."""
@@ -56,8 +61,11 @@ async def locate(world: World, process_id: str, caller: Caller) -> Located:
     await checkpoint()  # whoever asks again and again without a pause doesn't hold up what they ask about
     located = await _look(world, process_id)
     if isinstance(located.state, Running) and located.owner is not None:
-        await _settle_if_dead(world, located, caller)
+        is_dead = await _settle_if_dead(world, located, caller)
         located = await _look(world, process_id)
+        if is_dead and isinstance(located.state, Running) and located.owner is not None:
+            ended = Exited(located.state.spawned, unknown_exit())
+            located = replace(located, state=ended, is_settled=False)
     return located
 
 
@@ -84,14 +92,16 @@ async def _owner(world: World, state: Running, process_id: str) -> InstanceId | 
     return owners[0] if owners and owners[0] != world.instance_id else None
 
 
-async def _settle_if_dead(world: World, located: Located, caller: Caller) -> None:
+async def _settle_if_dead(world: World, located: Located, caller: Caller) -> bool:
+    """Return whether its server is dead; then it was settled if it could be."""
     assert located.owner is not None
     proof_of_death = await take_dead(world, located.owner)
     if proof_of_death is None:
-        return
+        return False
     proof_of_death.release()
     key = located.state.spawned.request.workspace_key
     workspace = next((each for each in world.workspaces.values() if each.key == key), None)
     if workspace is not None:
         with move_on_after(_PATIENCE_SECONDS):
             await settle_when_free(world, workspace, caller)
+    return True

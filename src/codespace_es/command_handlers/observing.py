@@ -13,7 +13,7 @@ from codespace_es.ports.live_processes import Living, Signal
 from codespace_es.ports.runner import LiveProcess, OutputChunk
 from codespace_es.ports.world import World
 from codespace_es.projections.output_text import CHARACTER_BYTES_MAX, skip_broken_start, take_text
-from codespace_es.projections.process_status import LiveSight, ProcessReport, project
+from codespace_es.projections.process_status import LiveSight, ProcessReport, left_by_dead_server, project
 from codespace_es.vocabulary import limits
 from codespace_es.vocabulary.answer import Answer, Command
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
@@ -41,6 +41,8 @@ async def ask_process(world: World, command: AskProcess, caller: Caller) -> Proc
         if located.living.recorded.is_set():
             located = await locate(world, command.process_id, caller)
     report = project(located.recorded, live=_sight(located.living), owner=located.owner)
+    if not located.is_settled:
+        report = left_by_dead_server(report)
     head = await _head(world, located)
     return report.model_copy(update={"output_head": head}) if head is not None else report
 

@@ -209,7 +209,8 @@ class FinishAnswer(Answer):
         default=None,
         description="pending_user_input: people have queued something. pending_actions: a preview waits for resolve.",
     )
-    queued: int = Field(description="How many intents come first.")
+    queued: int = Field(description="How many intents come first, claimed ones too.")
+    claimed: int | None = Field(default=None, description="How many of them you have claimed: steer_complete them.")
     state: str = Field(description="active, closing or closed.")
     pending_approvals: int | None = Field(default=None, description="Holds in its workspace that wait for a decision.")
 
@@ -222,7 +223,8 @@ async def finish_work(world: World, command: FinishWorkCommand, caller: Caller) 
         work = open_work_of(steered.state, command.work_id)
         return FinishAnswer(
             work_id=work.work_id, closed=False, reason="pending_actions",
-            queued=count_pending(steered.state, work.work_id), state=work.phase,
+            queued=count_pending(steered.state, work.work_id), claimed=_count_claimed(steered.state, work.work_id),
+            state=work.phase,
         )
     before, events = await append_to_steering(world, stream_id, FinishWork(WorkId(command.work_id)), caller)
     after = reduce(STEERING.evolve, events, before.state)
@@ -234,9 +236,15 @@ async def finish_work(world: World, command: FinishWorkCommand, caller: Caller) 
         closed=not work.is_open,
         reason="pending_user_input" if pending else None,
         queued=pending,
+        claimed=_count_claimed(after, work.work_id),
         state=work.phase,
         pending_approvals=holds or None,
     )
+
+
+def _count_claimed(state: Steering, work_id: WorkId) -> int | None:
+    """Return how many intents an agent has claimed and not completed; None for none."""
+    return sum(each.phase == "claimed" for each in state.attached(work_id)) or None
 
 
 async def _has_pending(world: World, steered: Steered, work_id: str, caller: Caller) -> bool:

@@ -181,7 +181,7 @@ async def record_exit(world: World, process_id: ProcessId, end: ProcessEnd | Non
         folded = await fold(world.log, PROCESS, process_id)
         if not isinstance(folded.state, Running):
             return
-        exited = _unknown_exit() if end is None else _exit(end, folded.state.end_requested)
+        exited = unknown_exit() if end is None else _exit(end, folded.state.end_requested)
         try:
             await world.log.append(Append(folded.decide(RecordExit(exited)), bodies), caller)
         except VersionConflictError:
@@ -189,7 +189,8 @@ async def record_exit(world: World, process_id: ProcessId, end: ProcessEnd | Non
         return
 
 
-def _unknown_exit() -> ProcessExited:
+def unknown_exit() -> ProcessExited:
+    """Return the end of a command whose server is dead: nothing is known of it, and its output is lost."""
     return ProcessExited(termination="unknown", output_bytes=0, retained_from=0, swept=0, is_output_cut=False)
 
 

@@ -16,7 +16,7 @@ from codespace_es.aggregates.process import (
     ProcessSpawned,
     Termination,
 )
-from codespace_es.vocabulary.answer import Answer
+from codespace_es.vocabulary.answer import Answer, Notice
 from codespace_es.vocabulary.event import RecordedEvent
 
 SIGNAL_NAMES = {
@@ -51,7 +51,7 @@ class ProcessReport(Answer):
     output_head: str | None = Field(default=None, description="The first of its output, when that is no longer kept.")
     workspace_id: str | None = Field(default=None, description="Where.")
     command: str | None = Field(default=None, description="The command line, cut at 200 characters.")
-    owner: str | None = Field(default=None, description="The server that runs it, if not this one.")
+    owner: str | None = Field(default=None, description="Its server, if not this one, until its end is on record.")
     created_at: int | None = Field(default=None, description="Unix seconds.")
     finished_at: int | None = Field(default=None, description="Unix seconds.")
     duration_ms: int | None = Field(default=None, description="From start to end.")
@@ -114,6 +114,18 @@ def project(
         duration_ms=exited.duration_ms if exited else None,
         descendants_killed=exited.swept or None if exited else None,
     )
+
+
+def left_by_dead_server(report: ProcessReport) -> ProcessReport:
+    """Return the report of a command whose server, its `owner`, is dead, while no end is on record: as it will be."""
+    notice = Notice(
+        kind="owner_dead",
+        message=f"Its server {report.owner} is dead, so how it ended is unknown and its output is lost. A server of "
+        f"workspace {report.workspace_id!r} puts that on record.",
+    )
+    return report.model_copy(update={
+        "state": "exited", "live": False, "termination": "unknown", "eof": True, "warnings": (notice,)
+    })
 
 
 def termination_of(

@@ -16,8 +16,8 @@ TOOL = Tool(
     name="work_finish",
     title="Finish a work",
     description=(
-        "End a work. closed false with reason pending_user_input: claim what people have queued, then call again; "
-        "pending_actions: resolve the preview first."
+        "End a work. closed false with reason pending_user_input: claim and complete what people have queued, then "
+        "call again; pending_actions: resolve the preview first."
     ),
     command=FinishWorkCommand,
     answer=FinishAnswer,
