@@ -385,3 +385,13 @@ async def test_concurrent_appends_leave_gapless_positions_versions_and_an_unbrok
         assert stored
         with LogReader(path, CATALOGUE) as reader:
             assert list(reader.find_breaks()) == []
+
+
+@pytest.mark.parametrize("name", ["op-\0", "op-\udcff", "", "op-\u00e9", "%"])
+async def test_whatever_name_is_asked_for_it_is_only_not_there(open_log: OpenLog, name: str) -> None:
+    async with open_log() as log:
+        assert await log.read_stream(StreamId(name)) == []
+        assert await log.read_stream(StreamId(name), since=1) == []
+        assert await log.read_since_opened(StreamId(name)) == (0, [])
+        assert await log.read_body(StreamId(name), "sha256:" + "0" * 64) is None
+        assert await log.head() != (0, bytes(32))

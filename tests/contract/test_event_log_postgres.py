@@ -1,9 +1,11 @@
 """What is the log's own in PostgreSQL: the same bytes as in a file, tables made once, and a session's fate."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import anyio
@@ -11,8 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adapters.log import bodies
 from adapters.log.places import LogPlace
+from adapters.log.postgres.link import FoundRows
 from adapters.log.postgres.making import make_log as make_tables
+from adapters.log.postgres.reading import ReadingLink
 from adapters.log.reader import LogReader
 from adapters.settings.postgres_address import PostgresAddress
 from codespace_es.ports.log import (
@@ -350,3 +355,61 @@ async def test_one_value_that_the_database_refuses_leaves_the_other_appends_of_i
         assert sorted(outcomes) == ["nothing was stored", "stored", "stored"]
         await log.append(Append((NewEvent(StreamId("three"), 1, FromTheFuture()),)), CALLER)
         assert (await log.head())[0] == 4
+
+
+SIZES = (1, 0, 200_000, 100_000, 40_000, 600_000, 2, 3, 4, 262_144, 262_145)
+
+
+async def test_contents_come_in_answers_that_are_few_and_small(place: PostgresAddress) -> None:
+    async with make_log(place) as log:
+        await log.append(started(), CALLER)
+        for number, size in enumerate(SIZES):
+            await log.append(minted(number, bodies=(NewBody(operation(number), "image", b"x" * size),)), CALLER)
+        many = tuple(NewBody(operation(99), "image", b"%d" % number) for number in range(1_500))
+        await log.append(minted(99, bodies=many), CALLER)
+
+    answers: list[list[int]] = []
+
+    class Watched(ReadingLink):
+        def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> FoundRows:
+            rows = super().execute(statement, parameters).fetchall()
+            if rows and len(rows[0]) == 6:
+                answers.append([len(row[2]) for row in rows])
+            return FoundRows(rows)
+
+    link = Watched(place)
+    told = [len(content[2]) for content in bodies.scan(link)]
+    link.close()
+    assert told[:len(SIZES)] == list(SIZES)
+    assert len(told) == len(SIZES) + 1_500
+    assert list(chain(*answers)) == told
+    assert all(len(answer) == 1 or sum(answer) <= 262_144 for answer in answers)
+    assert len(answers) < 12
+
+
+async def test_two_long_reads_at_once_see_one_moment(place: PostgresAddress) -> None:
+    await fill(place, 5)
+    with LogReader(place, CATALOGUE) as reader:
+        first, second = reader.stored_contents(), reader.stored_bodies()
+        heads = [next(first)[0], next(second).stream_id]
+        async with make_log(place, instance_id=OTHER) as log:
+            await log.append(started(OTHER), CALLER)
+            await log.append(minted(7, bodies=(NewBody(operation(7), "request", b"later"),)), CALLER)
+        assert len(list(first)) == len(list(second)) == 4
+        assert heads == [operation(1)] * 2
+        assert reader.head()[0] == 9, "the moment is over with the last of them"
+        assert len(list(reader.stored_bodies())) == 6
+        given_up = reader.stored_contents()
+        next(given_up)
+    given_up.close()
+
+
+async def test_a_name_that_no_text_can_be_disturbs_no_long_read(place: PostgresAddress) -> None:
+    await fill(place)
+    with LogReader(place, CATALOGUE) as reader:
+        contents = reader.stored_contents()
+        next(contents)
+        for name in ("op-\0", "op-\udcff"):
+            assert reader.read_stream(StreamId(name)) == []
+            assert reader.read_body(StreamId(name), "sha256:" + "0" * 64) is None
+        assert len(list(contents)) == 2

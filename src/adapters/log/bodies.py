@@ -23,12 +23,10 @@ _DELETE = "DELETE FROM bodies WHERE stream_id = ? AND digest = ?"
 SIZE = "SELECT size_bytes FROM bodies WHERE stream_id = ? AND digest = ?"
 CONTENT = "SELECT content FROM bodies WHERE stream_id = ? AND digest = ?"
 _SCAN = "SELECT stream_id, digest, content, kind, size_bytes, stored_at_ms FROM bodies ORDER BY rowid"
+_SCAN_SIZES = "SELECT length(content) FROM bodies ORDER BY rowid"
 _LIST = """SELECT stream_id, digest, kind, size_bytes, stored_at_ms FROM bodies WHERE (stream_id, digest) > (?, ?)
     ORDER BY stream_id, digest LIMIT ?"""
 
-
-_CONTENTS_AT_ONCE = 4
-"""They may be large."""
 _LISTED_AT_ONCE = 1_000
 
 
@@ -83,7 +81,7 @@ def content_of(connection: "Connection", stream_id: StreamId, digest: Digest) ->
 
 def scan(connection: "Connection") -> Iterator[StoredContent]:
     """Yield every stored body with its bytes in the table's own order, which is nearly that of the log."""
-    rows = connection.scan(_SCAN, rows_at_once=_CONTENTS_AT_ONCE)
+    rows = connection.scan(_SCAN, sizes=_SCAN_SIZES)
     for row in rows:  # noqa: UP028 - `yield from` would close the cursor after its connection
         yield row
 

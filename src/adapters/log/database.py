@@ -37,10 +37,13 @@ class Connection(Protocol):
         """Run one statement."""
         ...
 
-    def scan(
-        self, statement: str, parameters: Sequence[Any] = ..., /, *, rows_at_once: int = ...
-    ) -> Iterator[Any]:
-        """Yield the rows of a query that may find many, as of one moment, about so many at a time."""
+    def scan(self, statement: str, *, sizes: str) -> Iterator[Any]:
+        """Yield the rows of a query that finds contents, as of one moment, which other reads meanwhile see too.
+
+        Args:
+            statement: The query, without parameters.
+            sizes: A query for the bytes in each row, in the same order.
+        """
         ...
 
     def snapshot(self) -> AbstractContextManager[None]:

@@ -18,6 +18,7 @@ from adapters.log.bodies import StoredBody
 from adapters.log.chain import GENESIS
 from adapters.log.database import Connection, Database
 from adapters.log.follow import News, follow
+from adapters.log.names import can_be_name
 from adapters.log.open_rows import OpenIndexDifference
 from adapters.log.places import LogPlace, open_database
 from adapters.log.rows import Decoder, encode_envelope, encode_event
@@ -194,12 +195,16 @@ class StoredEventLog(EventLog):
 
     async def read_stream(self, stream_id: StreamId, *, since: int = 0) -> Sequence[RecordedEvent]:
         """Return the events of a stream in order. See the port."""
+        if not can_be_name(stream_id):
+            return []
         if since:
             return list(self._decoder.decode(await self._rows(statements.STREAM_SINCE, (stream_id, since))))
         return list(self._decoder.decode(await self._rows(statements.STREAM, (stream_id,))))
 
     async def read_since_opened(self, stream_id: StreamId) -> tuple[int, Sequence[RecordedEvent]]:
         """Return a stream's version and its events since it was opened. See the port."""
+        if not can_be_name(stream_id):
+            return 0, []
         version = (await self._rows(statements.VERSION, (stream_id,)))[0][0] or 0
         recorded = list(self._decoder.decode(await self._rows(statements.STREAM_SINCE_OPENED, (stream_id, stream_id))))
         return (recorded[-1].version if recorded else version), recorded
@@ -220,6 +225,8 @@ class StoredEventLog(EventLog):
     async def read_body(self, stream_id: StreamId, digest: Digest) -> bytes | None:
         """Return the bytes stored for this stream under `digest`, None if there are none. See the port."""
         key = (stream_id, bodies.key_of(digest))
+        if not can_be_name(stream_id):
+            return None
         sizes = await self._rows(bodies.SIZE, key)
         if not sizes:
             return None

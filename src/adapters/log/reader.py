@@ -8,6 +8,7 @@ from typing import Self
 from adapters.log import bodies, open_rows, statements
 from adapters.log.bodies import StoredBody, StoredContent
 from adapters.log.chain import GENESIS, Break, RawRow, find_breaks
+from adapters.log.names import can_be_name
 from adapters.log.open_rows import OpenIndexDifference
 from adapters.log.places import LogPlace, connect_to_read
 from adapters.log.rows import Decoder, StoredRow
@@ -85,6 +86,8 @@ class LogReader:
 
     def read_stream(self, stream_id: StreamId) -> Sequence[RecordedEvent]:
         """Return all events of a stream in order. Raises as `read_log`."""
+        if not can_be_name(stream_id):
+            return []
         with _translated():
             return list(self._decoder.decode(_typed(self._connection.execute(statements.STREAM, (stream_id,)))))
 
@@ -101,6 +104,8 @@ class LogReader:
 
     def read_body(self, stream_id: StreamId, digest: Digest) -> bytes | None:
         """Return the bytes stored for this stream under `digest`, None if there are none."""
+        if not can_be_name(stream_id):
+            return None
         with _translated():
             try:
                 return bodies.content_of(self._connection, stream_id, digest)

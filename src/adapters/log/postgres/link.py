@@ -6,13 +6,14 @@ from typing import Any
 
 from anyio.from_thread import BlockingPortal
 
-from adapters.log.postgres.connecting import PostgresConnection, PostgresError, connect
+from adapters.log.postgres.connecting import PostgresConnection, connect
 from adapters.settings.postgres_address import PostgresAddress
 from codespace_es.vocabulary.limits import MIB
 
 _ROWS_AT_ONCE = 1_000
 _BYTES_AT_ONCE = 8 * MIB
-_CURSOR = "rows_in_order"
+_CONTENT_BYTES_AT_ONCE = MIB // 4
+"""Of one answer with contents, unless a single one is larger. More isn't faster."""
 
 
 class FoundRows:
@@ -53,6 +54,8 @@ class Link:
         """
         self._portal = portal
         self._seconds = seconds
+        self._cursors = 0
+        self._snapshots = 0
 
         async def open_() -> PostgresConnection:
             return await connect(address, settings=settings)
@@ -71,14 +74,33 @@ class Link:
         rows = await self._connection.fetch(statement, parameters, seconds=self._seconds)
         return [tuple(row) for row in rows]
 
-    def scan(
-        self, statement: str, parameters: Sequence[Any] = (), /, *, rows_at_once: int = 1_000
-    ) -> Iterator[Any]:
-        """Yield the rows of a query as of one moment, about so many at a time; nothing else goes on meanwhile."""
+    def scan(self, statement: str, *, sizes: str) -> Iterator[Any]:
+        """Yield the rows of a query as of one moment, some at a time; every other read meanwhile sees that moment too.
+
+        Each answer is whole in memory, with the contents in it: `sizes` says how many of them are few enough.
+        """
         with self.snapshot():
-            self.execute(f"DECLARE {_CURSOR} NO SCROLL CURSOR FOR {statement}", parameters)
-            while rows := self.execute(f"FETCH {rows_at_once} FROM {_CURSOR}").fetchall():
-                yield from rows
+            rows, bytes_in_each = self._open_cursor(statement), self._open_cursor(sizes)
+            for count in self._counts(bytes_in_each):
+                yield from self.execute(f"FETCH {count} FROM {rows}")
+
+    def _open_cursor(self, statement: str) -> str:
+        self._cursors += 1
+        name = f"rows_{self._cursors}"
+        self.execute(f"DECLARE {name} NO SCROLL CURSOR FOR {statement}")
+        return name
+
+    def _counts(self, sizes: str) -> Iterator[int]:
+        """Yield how many of the next rows are few enough, by a cursor over the bytes in each."""
+        while some := self.execute(f"FETCH {_ROWS_AT_ONCE} FROM {sizes}").fetchall():
+            count = size_bytes = 0
+            for (row_bytes,) in some:
+                if count and size_bytes + row_bytes > _CONTENT_BYTES_AT_ONCE:
+                    yield count
+                    count = size_bytes = 0
+                count += 1
+                size_bytes += row_bytes
+            yield count
 
     def insert_rows(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], /) -> None:
         """Store many rows, inside the caller's transaction."""
@@ -97,27 +119,28 @@ class Link:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Let every read inside see one moment."""
-        self.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        with self._ending("ROLLBACK"):
+        """Let every read inside see one moment; inside another one, that one's, up to the end of both."""
+        if not self._snapshots:
+            self.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        self._snapshots += 1
+        try:
             yield
+        finally:
+            self._snapshots -= 1
+            if not self._snapshots and not self.is_closed:
+                self.execute("ROLLBACK")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Commit what is done inside, or none of it."""
         self.execute("BEGIN")
-        with self._ending("COMMIT"):
-            yield
-
-    @contextmanager
-    def _ending(self, statement: str) -> Iterator[None]:
         try:
             yield
-        except BaseException as error:
-            if not (isinstance(error, PostgresError) and error.is_unanswered):  # else there is nothing to roll back on
+        except BaseException:
+            if not self.is_closed:  # else there is nothing to roll back on
                 self.execute("ROLLBACK")
             raise
-        self.execute(statement)
+        self.execute("COMMIT")
 
     @property
     def is_closed(self) -> bool:

@@ -50,11 +50,9 @@ _BUSY, _LOCKED, _IO_ERROR, _CORRUPT, _NOT_A_DATABASE = 5, 6, 10, 11, 26
 class SqliteConnection(driver.Connection):
     """A connection of the driver, as the log sees one. Implements `Connection`."""
 
-    def scan(
-        self, statement: str, parameters: Sequence[Any] = (), /, *, rows_at_once: int = 1  # noqa: ARG002 - the cursor reads on as it is asked
-    ) -> Iterator[Any]:
+    def scan(self, statement: str, *, sizes: str) -> Iterator[Any]:  # noqa: ARG002 - the cursor reads row by row
         """Yield the rows of a query, read as they are asked for."""
-        return self.execute(statement, parameters)
+        return self.execute(statement)
 
     def insert_rows(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], /) -> None:
         """Store many rows, inside the caller's transaction."""
