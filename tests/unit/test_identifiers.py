@@ -22,6 +22,11 @@ def test_two_directories_or_claims_share_an_id_only_if_they_are_one(first, secon
     assert (claim_stream(*first) == claim_stream(*second)) == (first == second)
 
 
+def test_text_that_no_encoding_has_can_be_asked_for():
+    """A command line holds such text where its bytes aren't UTF-8."""
+    assert claim_stream("operation_key", "\udcff") != claim_stream("operation_key", "\udcfe")
+
+
 @given(TEXT, TEXT)
 def test_ids_have_their_form(kind, name):
     assert FORM.fullmatch(workspace_key(kind, name))

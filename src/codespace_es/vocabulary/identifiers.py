@@ -3,8 +3,9 @@
 Random ids come from the ids port; here is only their form. None of them is a credential.
 """
 
+import hashlib
 from typing import NewType
-from uuid import UUID, uuid5
+from uuid import UUID
 
 OperationId = NewType("OperationId", str)
 """`op-` + UUIDv4: a recorded patch."""
@@ -38,12 +39,12 @@ _NAMESPACE = UUID("5e0b7a2c-6a52-5c1e-9c43-0d9ee34b8a11")
 
 def workspace_key(machine_id: str, root: str) -> WorkspaceKey:
     """Return the identity of the workspace whose canonical root is `root` on machine `machine_id`."""
-    return WorkspaceKey("wsp-" + str(uuid5(_NAMESPACE, machine_id + "\0" + root)))
+    return WorkspaceKey("wsp-" + _computed(machine_id, root))
 
 
 def claim_stream(kind: str, name: str) -> StreamId:
     """Return the stream on which at most one holder at a time can claim `name` among claims of `kind`."""
-    return StreamId("claim-" + str(uuid5(_NAMESPACE, kind + "\0" + name)))
+    return StreamId("claim-" + _computed(kind, name))
 
 
 def steering_stream(key: WorkspaceKey) -> StreamId:
@@ -53,9 +54,15 @@ def steering_stream(key: WorkspaceKey) -> StreamId:
 
 def pending_stream(key: WorkspaceKey, work_id: str | None) -> StreamId:
     """Return the stream of the stack of pending actions of a work; None: of the workspace itself."""
-    return StreamId("pend-" + str(uuid5(_NAMESPACE, key + "\0" + (work_id or ""))))
+    return StreamId("pend-" + _computed(key, work_id or ""))
 
 
 def steered_workspace(stream_id: StreamId) -> WorkspaceKey:
     """Return the workspace whose works and intents `stream_id` has."""
     return WorkspaceKey(stream_id.removeprefix("steer-"))
+
+
+def _computed(kind: str, name: str) -> str:
+    """Return the UUIDv5 of a name, which may be anything that somebody asks for: lone surrogates have one too."""
+    named = _NAMESPACE.bytes + f"{kind}\0{name}".encode("utf-8", "surrogatepass")
+    return str(UUID(bytes=hashlib.sha1(named, usedforsecurity=False).digest()[:16], version=5))
