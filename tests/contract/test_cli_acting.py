@@ -84,7 +84,7 @@ def test_init_writes_a_configuration_that_serves_and_client_blocks_that_parse(pr
     assert json.loads(blocks[1])["mcpServers"]["codespace"]["args"] == ["serve", "--config", str(configuration)]
     assert json.loads(blocks[2])["servers"]["codespace"]["type"] == "stdio"
     assert tomllib.loads(blocks[3])["mcp_servers"]["codespace"]["args"][0] == "serve"
-    assert project.run("serve", "--config", str(configuration)).returncode == 0
+    assert project.run("serve", "--config", str(configuration), is_cold=True).returncode == 0
     assert "project\tworkspace-write" in project.call("workspaces", "--config", str(configuration)).stdout
     again = project.run("init", str(project.root), environment=home)
     assert again.returncode == 2
@@ -155,7 +155,7 @@ def test_the_demo_goes_as_told_and_leaves_nothing_behind(tmp_path: Path) -> None
 
 def test_serve_starts_without_importing_what_only_other_commands_need(project: Project) -> None:
     done = project.run("serve", "--ephemeral", "--root", str(project.root),
-                       environment={"PYTHONPROFILEIMPORTTIME": "1"})
+                       environment={"PYTHONPROFILEIMPORTTIME": "1"}, is_cold=True)
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert done.returncode == 0
     assert not project.data.exists()

@@ -7,7 +7,8 @@ import anyio
 import pytest
 
 from support.custom_tools import write_tools
-from support.stdio_client import ROOT, SECONDS_MAX, ask, connected, product, refused
+from support.stdio_client import SECONDS_MAX, ask, connected, product, refused
+from support.warm_servers import ROOT
 
 pytestmark = pytest.mark.anyio
 

@@ -14,6 +14,7 @@ from adapters.settings.http import HttpSettings
 from support.http_client import HttpServer, call_message, http_product, serving
 from support.scripted_http_door import COMMAND
 from support.stdio_client import SECONDS_MAX, ask, connected, environment, product
+from support.warm_servers import PRODUCT, run_program, run_to_end
 
 pytestmark = pytest.mark.anyio
 
@@ -79,8 +80,8 @@ async def _until_it_serves_a_waiting_call(server: HttpServer) -> None:
 
 
 def _log(scratch: Path) -> str:
-    command = [str(Path(sys.executable).with_name("codespace-es")), "log", "--data-dir", str(scratch / "data")]
-    done = subprocess.run(command, env=environment(scratch), capture_output=True, check=True, text=True)
+    done = run_to_end([PRODUCT, "log", "--data-dir", str(scratch / "data")], env=environment(scratch))
+    assert done.returncode == 0, done.stderr
     return done.stdout
 
 
@@ -143,9 +144,9 @@ async def test_a_port_in_use_is_said_in_one_line_and_nothing_has_begun(tmp_path:
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         command = http_product(tmp_path, f"demo={root}", address=address)
-        done = await anyio.run_process(command, env=environment(tmp_path), check=False)
+        done = await run_program(command, env=environment(tmp_path))
     assert done.returncode == 2
-    assert done.stderr.decode() == f"codespace-es: The server can't listen on {address}: Address already in use.\n"
+    assert done.stderr == f"codespace-es: The server can't listen on {address}: Address already in use.\n"
     assert not (tmp_path / "data").exists()
 
 
@@ -158,9 +159,9 @@ def test_answers_are_sent_without_delay() -> None:
 
 async def test_beyond_this_machine_it_listens_with_a_token_alone(tmp_path: Path, root: Path) -> None:
     command = http_product(tmp_path, f"demo={root}", address="0.0.0.0:0")
-    done = await anyio.run_process(command, env=environment(tmp_path), check=False)
+    done = await run_program(command, env=environment(tmp_path))
     assert done.returncode == 2
-    assert b"no token is set: set CODESPACE_HTTP_TOKEN" in done.stderr
+    assert "no token is set: set CODESPACE_HTTP_TOKEN" in done.stderr
     with anyio.fail_after(SECONDS_MAX):
         async with serving(command, tmp_path, token="s3cret-of-the-tests") as server:
             assert server.url.startswith("http://0.0.0.0:")

@@ -30,7 +30,8 @@ from support.http_client import (
     serving,
     structured,
 )
-from support.stdio_client import ERAS, SECONDS_MAX, Era, ask, connected, from_nothing, product, refused
+from support.stdio_client import ERAS, SECONDS_MAX, Era, ask, connected, product, refused
+from support.warm_servers import from_nothing
 
 pytestmark = pytest.mark.anyio
 

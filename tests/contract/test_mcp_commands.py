@@ -12,6 +12,7 @@ import pytest
 from mcp import Client
 
 from support.stdio_client import SECONDS_MAX, ask, connected, environment, product, refused
+from support.warm_servers import PRODUCT, open_server
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +31,7 @@ async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Clie
     for name in ("ws", "look"):
         (scratch / name).mkdir()
     command = product(scratch, f"demo={scratch / 'ws'}:workspace-write", f"look={scratch / 'look'}:read-only")
-    async with connected(["env", "OPERATORS_SECRET=s3cret", *command], scratch, "2026-07-28") as connection:
+    async with connected(command, scratch, "2026-07-28", variables={"OPERATORS_SECRET": "s3cret"}) as connection:
         yield connection
 
 
@@ -142,14 +143,13 @@ async def test_a_runner_elsewhere_runs_commands_and_its_loss_costs_no_more_than_
     root.mkdir()
     place.mkdir(mode=0o700)
     socket = place / "s"
-    program = str(Path(sys.executable).with_name("codespace-es"))
     serve = product(tmp_path, f"demo={root}:workspace-write")
-    command = ["env", "CODESPACE_RUNNER=uds", f"CODESPACE_RUNNER_SOCKET={socket}", *serve]
+    variables = {"CODESPACE_RUNNER": "uds", "CODESPACE_RUNNER_SOCKET": str(socket)}
 
     async def start_runner() -> anyio.abc.Process:
-        runner = await anyio.open_process(
-            [program, "runner", "--socket", str(socket)], env=environment(tmp_path),
-            stdin=None, stdout=None, stderr=None,
+        runner = await open_server(
+            [PRODUCT, "runner", "--socket", str(socket)], env=environment(tmp_path), cwd=tmp_path, stderr=sys.stderr,
+            stdout=sys.stdout.fileno(), has_input=False,
         )
         while not socket.is_socket():
             await anyio.sleep(0.01)
@@ -157,7 +157,7 @@ async def test_a_runner_elsewhere_runs_commands_and_its_loss_costs_no_more_than_
 
     with anyio.fail_after(SECONDS_MAX):
         runner = await start_runner()
-        async with connected(command, tmp_path) as client:
+        async with connected(serve, tmp_path, variables=variables) as client:
             assert await _output(client, await _exec(client, "echo", "there")) == "there\n"
             process_id = await _exec(client, "bash", "-c", "echo said; sleep 300")
             runner.kill()

@@ -19,7 +19,8 @@ from mcp_types import (
 )
 
 from support.http_client import serving
-from support.stdio_client import ERAS, SECONDS_MAX, Era, ask, connected, product, refused
+from support.stdio_client import ERAS, SECONDS_MAX, Era, ask, connected, environment, product, refused
+from support.warm_servers import run_program
 
 pytestmark = pytest.mark.anyio
 
@@ -179,7 +180,9 @@ async def test_who_decides_first_wins_and_the_other_is_told(
     async def decided_elsewhere(message: str) -> ElicitResult:
         approval_id = message.rpartition(" ")[2].rstrip(".")
         data = str(place.scratch / "data")
-        await anyio.run_process([place.command[0], "approvals", theirs, approval_id, "--data-dir", data])
+        command = [place.command[0], "approvals", theirs, approval_id, "--data-dir", data]
+        decided = await run_program(command, env=environment(place.scratch))
+        assert decided.returncode == 0, decided.stderr
         return mine
 
     place.person.answer = decided_elsewhere
@@ -284,6 +287,6 @@ async def test_over_http_the_new_era_asks_and_the_old_one_goes_without(place: Pl
 
 async def test_a_form_of_the_client_and_operator_approvals_exclude_each_other(tmp_path: Path) -> None:
     place = Place(tmp_path, approvals="operator", operator_unsafe=True)
-    done = await anyio.run_process(place.command, check=False, input=b"")
+    done = await run_program(place.command, env=environment(tmp_path))
     assert done.returncode == 2
-    assert b"exclude each other" in done.stderr
+    assert "exclude each other" in done.stderr

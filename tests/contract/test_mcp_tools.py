@@ -10,7 +10,8 @@ import anyio
 import pytest
 from mcp import Client, MCPError
 
-from support.stdio_client import ERAS, SECONDS_MAX, Era, ask, connected, from_nothing, product, refused
+from support.stdio_client import ERAS, SECONDS_MAX, Era, ask, connected, product, refused
+from support.warm_servers import from_nothing
 
 pytestmark = pytest.mark.anyio
 

@@ -1,7 +1,6 @@
 """Steering over a real connection: agents by the SDK's client, people by the real command line, over one log."""
 
 import json
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 from mcp import Client
 
 from support.stdio_client import SECONDS_MAX, ask, connected, environment, product, refused
+from support.warm_servers import PRODUCT, run_program
 
 pytestmark = pytest.mark.anyio
 
@@ -51,10 +51,9 @@ async def work_id(client: Client) -> AsyncIterator[str]:
 
 async def say(scratch: Path, *arguments: str) -> Any:
     """Return what `codespace-es inbox ... --json` prints."""
-    program = str(Path(sys.executable).with_name("codespace-es"))
-    done = await anyio.run_process(
-        [program, "inbox", *arguments, "--json", "--data-dir", str(scratch / "data")], env=environment(scratch)
-    )
+    command = [PRODUCT, "inbox", *arguments, "--json", "--data-dir", str(scratch / "data")]
+    done = await run_program(command, env=environment(scratch))
+    assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 

@@ -21,7 +21,8 @@ from codespace_es.vocabulary.identifiers import StreamId
 from replay.verify import verify
 from support.hosts import Host, HostsMissingError, network
 from support.postgres import PostgresServer
-from support.stdio_client import PRODUCT, RawClient, environment, raw_client
+from support.stdio_client import RawClient, environment, raw_client
+from support.warm_servers import PRODUCT, run_to_end
 
 pytestmark = pytest.mark.anyio
 
@@ -60,9 +61,8 @@ class Site:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the product's command line on this host."""
-        return subprocess.run(
-            self.command(*arguments), env=environment(self.host.directory), capture_output=True, text=True,
-            check=False, timeout=_SECONDS_MAX)
+        return run_to_end(
+            self.command(*arguments), env=environment(self.host.directory), seconds_max=_SECONDS_MAX)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 import io
 import os
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from codespace_es.command_handlers.patching import ApplyPatch
 from codespace_es.vocabulary.event import Caller
 from codespace_es.vocabulary.identifiers import RequestId
 from codespace_es.vocabulary.patch_result import PatchResult
+from support.warm_servers import PRODUCT, PYTHON_VARIABLES, from_nothing, run_to_end
 
 GREETING = "hello\n"
 PATCH = "*** Begin Patch\n*** Update File: greeting.txt\n@@\n-hello\n+good day\n*** End Patch\n"
@@ -61,23 +61,25 @@ class Project:
         return Called(exit_code, output.getvalue(), errors.getvalue())
 
     def run(
-        self, *arguments: str, environment: Mapping[str, str] | None = None, stdin: str = ""
+        self, *arguments: str, environment: Mapping[str, str] | None = None, stdin: str = "", is_cold: bool = False
     ) -> subprocess.CompletedProcess[str]:
         """Run the command line with this data directory, as a process of its own, piped."""
         return run_command(*arguments, environment={"CODESPACE_DATA_DIR": str(self.data), **(environment or {})},
-                           stdin=stdin)
+                           stdin=stdin, is_cold=is_cold)
 
 
 def run_command(
-    *arguments: str, environment: Mapping[str, str], stdin: str = ""
+    *arguments: str, environment: Mapping[str, str], stdin: str = "", is_cold: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    """Run `codespace-es` with `arguments`; of this process' environment it sees no setting of the product."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("CODESPACE_")}
-    program = Path(sys.executable).with_name("codespace-es")
-    return subprocess.run(
-        [str(program), *arguments], env={**kept, **environment}, input=stdin, capture_output=True, text=True,
-        check=False, timeout=60,
-    )
+    """Run `codespace-es` with `arguments`; of this process' environment it sees no setting of the product.
+
+    It is forked from a warm parent, unless it has to be cold: for tests that speak for the real start.
+    """
+    others = ("CODESPACE_", "PYTHON", "LC_", "LANG")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
+    command = [PRODUCT, *arguments]
+    return run_to_end(from_nothing(command) if is_cold else command, env={**kept, **PYTHON_VARIABLES, **environment},
+                      stdin=stdin)
 
 
 async def patch(opened: OpenCodespace, text: str = PATCH, *, key: str | None = None) -> PatchResult:

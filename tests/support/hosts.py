@@ -6,12 +6,11 @@ They reach each other, and this machine, over a bridge; a host's line can be cut
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-_SCRIPT = """mount --bind "$1" /etc/machine-id && mount --bind "$2" "$3" && shift 3 && exec "$@" """
 
 
 class HostsMissingError(Exception):
@@ -28,10 +27,9 @@ class Host:
     machine_id: str
 
     def command(self, *command: str) -> list[str]:
-        """Return the command line that runs `command` on this host."""
-        return ["ip", "netns", "exec", self.name, "unshare", "--mount", "--propagation", "private",
-                "sh", "-c", _SCRIPT, "sh", str(self.directory / "machine-id"), str(self.directory / "state"),
-                str(_state_directory()), *command]
+        """Return the command line that runs a Python program on this host."""
+        return [sys.executable, "-m", "support.on_host", self.name, str(self.directory / "machine-id"),
+                str(self.directory / "state"), str(_state_directory()), *command]
 
     def cut(self) -> None:
         """Cut its line: packets are lost, nothing is refused."""

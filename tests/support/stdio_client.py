@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -19,9 +19,8 @@ from mcp.client.stdio import stdio_client
 from mcp_types import CallToolResult, TextContent
 
 from support.pipes import OutputPipe
-from support.warm_servers import PRODUCT, open_server
+from support.warm_servers import PRODUCT, PYTHON_VARIABLES, open_server
 
-ROOT = Path(__file__).parents[2]
 SECONDS_MAX = 60
 """Not a measure of speed: when a wait is given up for lost, on a machine that does other things too."""
 LINE_BYTES_MAX = 64 * 1024 * 1024
@@ -42,11 +41,6 @@ def product(scratch: Path, *workspaces: str) -> list[str]:
     return command
 
 
-def from_nothing(command: list[str]) -> list[str]:
-    """Return `command` in a form that is never forked from a warm parent: for tests that speak for the real start."""
-    return ["/usr/bin/env", *command]
-
-
 def scripted_door() -> list[str]:
     """Return the command line of the server whose door is scripted."""
     return [sys.executable, "-m", "support.scripted_door"]
@@ -57,8 +51,7 @@ def environment(scratch: Path) -> dict[str, str]:
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(scratch),
-        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT), str(ROOT / "tests")]),
-        "PYTHONWARNINGS": "error::ResourceWarning",
+        **PYTHON_VARIABLES,
     }
 
 
@@ -75,10 +68,12 @@ mcp.client.stdio._create_platform_compatible_process = _start_for_sdk  # for eve
 
 @asynccontextmanager
 async def connected(
-    command: list[str], scratch: Path, era: Era = "2025-11-25", *, person: ElicitationFnT | None = None
+    command: list[str], scratch: Path, era: Era = "2025-11-25", *, person: ElicitationFnT | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Client]:
     """Yield the SDK's client, speaking one era, to a child of its own; `person` answers its forms."""
-    parameters = StdioServerParameters(command=command[0], args=command[1:], env=environment(scratch))
+    told = {**environment(scratch), **(variables or {})}
+    parameters = StdioServerParameters(command=command[0], args=command[1:], env=told)
     mode = "legacy" if era == "2025-11-25" else "auto"
     with open(scratch / "server.log", "a", encoding="utf-8") as log:
         transport = stdio_client(parameters, errlog=log)

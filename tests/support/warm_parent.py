@@ -26,6 +26,8 @@ PRELOADED = (
     "adapters.cli.serve", "adapters.bootstrap", "adapters.mcp_server.serve", "adapters.mcp_server.server",
     "adapters.http.listening", "adapters.http.serving", "anyio._backends._asyncio",
     "uvicorn.protocols.http.h11_impl", "uvicorn.lifespan.off", "mcp.server.streamable_http",
+    "adapters.cli.main", "adapters.cli.log", "adapters.cli.show", "adapters.cli.doctor", "adapters.cli.inbox",
+    "adapters.cli.approvals", "adapters.cli.export", "adapters.cli.hosts", "asyncpg",
 )
 REQUEST_BYTES_MAX = 128 * 1024
 

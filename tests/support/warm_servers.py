@@ -1,6 +1,7 @@
-"""Servers forked from a parent that has imported the MCP library already: processes of their own, started at once.
+"""Servers, and runs of the command line, forked from a parent that has imported the MCP library already.
 
-`CODESPACE_COLD_SERVERS=1` starts each of them from nothing instead, as tests that are about starting always do.
+They are processes of their own, started at once. `CODESPACE_COLD_SERVERS=1` starts each of them from nothing instead,
+as tests that are about starting always do.
 """
 
 import atexit
@@ -11,17 +12,33 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import anyio
+from anyio import to_thread
 from anyio.abc import Process
 
 from support.pipes import InputPipe, OutputPipe
 
 IS_COLD = bool(os.environ.get("CODESPACE_COLD_SERVERS"))
 PRODUCT = str(Path(sys.executable).with_name("codespace-es"))
+
+ROOT = Path(__file__).parents[2]
+PYTHON_VARIABLES = {
+    "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT), str(ROOT / "tests")]),
+    "PYTHONWARNINGS": "error::ResourceWarning",
+}
+"""What every child's interpreter is told, so that one warm parent serves for all."""
+
+
+def from_nothing(command: list[str]) -> list[str]:
+    """Return `command` in a form that is never forked from a warm parent: for tests that speak for the real start."""
+    return ["/usr/bin/env", *command]
 
 
 class WarmProcess(Process):
@@ -154,9 +171,8 @@ def _parent_for(environment: Mapping[str, str]) -> _Parent:
 
 
 def can_be_warm(command: list[str]) -> bool:
-    """Return whether `command` is a server that only needs Python with its imports done."""
-    is_server = command[:2] == [PRODUCT, "serve"] or command[:2] == [sys.executable, "-m"]
-    return is_server and not IS_COLD
+    """Return whether `command` is a program that only needs Python with its imports done."""
+    return (command[0] == PRODUCT or command[:2] == [sys.executable, "-m"]) and not IS_COLD
 
 
 async def open_server(
@@ -180,3 +196,50 @@ async def open_server(
         os.close(theirs)
     return WarmProcess(pid, pidfd, report, InputPipe(writing) if has_input else None,
                        OutputPipe(output) if stdout is None else None)
+
+
+def run_to_end(
+    command: list[str], *, env: Mapping[str, str], cwd: Path | str | None = None, stdin: str = "",
+    seconds_max: float = 60,
+) -> subprocess.CompletedProcess[str]:
+    """Run a program with pipes for its three streams, as `subprocess.run` does, and return what it came to."""
+    if not can_be_warm(command):
+        return subprocess.run(
+            command, env=env, cwd=cwd, input=stdin, capture_output=True, text=True, check=False, timeout=seconds_max
+        )
+    pipes = [os.pipe() for _ in range(3)]
+    theirs = [pipes[0][0], pipes[1][1], pipes[2][1]]
+    request = {"command": command, "env": dict(env), "cwd": str(cwd or os.getcwd()), "start_new_session": False}
+    try:
+        _pid, pidfd, report = _parent_for(env).fork(request, *theirs)
+    finally:
+        for fd in theirs:
+            os.close(fd)
+    with ThreadPoolExecutor(3) as threads, report:
+        threads.submit(_write_all, pipes[0][1], stdin.encode())
+        output, errors = (threads.submit(_read_all, reading) for reading, _ in pipes[1:])
+        report.settimeout(seconds_max)
+        try:
+            returncode = json.loads(report.recv(100))
+        except TimeoutError as error:
+            _signal(pidfd, signal.SIGKILL)
+            raise subprocess.TimeoutExpired(command, seconds_max) from error
+        finally:
+            os.close(pidfd)
+        return subprocess.CompletedProcess(command, returncode, output.result(), errors.result())
+
+
+async def run_program(command: list[str], *, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, while other tasks go on."""
+    return await to_thread.run_sync(partial(run_to_end, command, env=env))
+
+
+def _write_all(fd: int, content: bytes) -> None:
+    with os.fdopen(fd, "wb") as stream, suppress(BrokenPipeError):
+        stream.write(content)
+        stream.flush()
+
+
+def _read_all(fd: int) -> str:
+    with os.fdopen(fd, encoding="utf-8") as stream:
+        return stream.read()
