@@ -102,6 +102,15 @@ class PostgresServer:
         assert ran.returncode == 0, ran.stderr
         return ran.stdout.splitlines()
 
+    def configure(self, name: str, value: str | None) -> None:
+        """Give a setting of the whole server another value, or its own again (None), and wait until it holds."""
+        before = self.query(f"SHOW {name}")
+        self.query(f"ALTER SYSTEM SET {name} = {value}" if value is not None else f"ALTER SYSTEM RESET {name}")
+        self.query("SELECT pg_reload_conf()")
+        deadline = time.monotonic() + _START_SECONDS
+        while self.query(f"SHOW {name}") == before and time.monotonic() < deadline:
+            time.sleep(0.05)
+
     def new_schema(self) -> PostgresAddress:
         """Return an address at which there is room for a log, and none yet."""
         name = f"log_{uuid4().hex}"

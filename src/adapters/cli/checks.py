@@ -13,6 +13,7 @@ from statistics import median
 from adapters.beneath import kernel_has_openat2
 from adapters.cli.check import Check, Verdict
 from adapters.cli.checks_commands import examine_commands
+from adapters.cli.checks_postgres import examine_postgres
 from adapters.cli.host_list import Host, hosts_of
 from adapters.cli.living import has_lock
 from adapters.cli.reading import open_log
@@ -23,6 +24,8 @@ from adapters.log.sqlite.connecting import driver, guard_version
 from adapters.patch_writer.writer import ExchangePatchWriter
 from adapters.settings.directories import holds_only_ours, is_open_to_others
 from adapters.settings.load import Settings
+from adapters.settings.postgres_address import PostgresAddress
+from adapters.settings.problem import StartupError
 from codespace_es.aggregates.workspace import WorkspaceBound
 from codespace_es.ports.log import OpenItem, StoreUnavailableError
 from codespace_es.ports.patch_writer import PatchOrder
@@ -48,6 +51,8 @@ def examine(settings: Settings) -> Iterator[Check]:
         yield Check("workspaces", "warning", "None is configured: name one with --workspace or --config to have it "
                                              "checked.")
     yield from examine_commands(settings)
+    if isinstance(settings.log_place, PostgresAddress):
+        yield from examine_postgres(settings.log_place)
     yield from _log(settings)
 
 
@@ -156,7 +161,7 @@ def _log(settings: Settings) -> Iterator[Check]:
             yield Check("event log", "ok", f"{place} has {head:,} events; `verify` proves that they are "
                                            "whole.")
             yield from _open_items(settings, source)
-    except StoreUnavailableError as error:
+    except (StartupError, StoreUnavailableError) as error:
         yield Check("event log", "bad", str(error))
 
 

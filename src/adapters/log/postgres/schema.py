@@ -82,8 +82,8 @@ def create_if_missing(link: Link) -> bool:
     try:
         with link.transaction():
             link.execute("SELECT pg_advisory_xact_lock(?)", (_MAKING,))
-            is_missing = _is_missing(link)
-            if is_missing:
+            is_new = is_missing(link)
+            if is_new:
                 for statement in _STATEMENTS:
                     link.execute(statement)
             check(link)
@@ -92,7 +92,7 @@ def create_if_missing(link: Link) -> bool:
             raise
         msg = f"this schema holds other things than an event log: {error}"
         raise LogFormatError(msg) from error
-    return is_missing
+    return is_new
 
 
 def check(connection: Connection) -> None:
@@ -102,7 +102,7 @@ def check(connection: Connection) -> None:
         LogMissingError: there is none.
         LogFormatError: one of a newer format.
     """
-    if _is_missing(connection):
+    if is_missing(connection):
         msg = "there is no event log in this database"
         raise LogMissingError(msg)
     row = connection.execute("SELECT application, format FROM log_format").fetchone()
@@ -129,7 +129,8 @@ def require_durable(connection: Connection) -> None:
         raise StoreUnavailableError(msg)
 
 
-def _is_missing(connection: Connection) -> bool:
+def is_missing(connection: Connection) -> bool:
+    """Tell whether no log was made in this schema."""
     found = connection.execute(
         "SELECT 1 FROM pg_class WHERE relname = 'log_format' AND relnamespace = current_schema()::regnamespace")
     return found.fetchone() is None
