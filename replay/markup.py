@@ -4,18 +4,12 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from html import escape
 
-
-def plain(text: str, *, kept: str = "") -> str:
-    r"""Return `text` with `\x1b` for what has no look of its own or turns the reading direction; `kept` stays."""
-    visible = "".join(
-        each if each.isprintable() or each in kept else each.encode("unicode_escape").decode("ascii") for each in text
-    )
-    return visible.encode("utf-8", "backslashreplace").decode()
+from codespace_es.vocabulary.visible_text import spelt_out
 
 
 def shown(text: object) -> str:
-    """Return `text` for one line of a page: plain and escaped."""
-    return escape(plain(str(text)), quote=True)
+    """Return `text` for one line of a page: spelt out and escaped."""
+    return escape(spelt_out(str(text)), quote=True)
 
 
 def shown_lines(text: str) -> list[str]:

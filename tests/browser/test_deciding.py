@@ -1,9 +1,11 @@
 """Holds, undo, commands and the log, as the operator handles them in a real browser."""
 
 import re
+import unicodedata
 
 from playwright.sync_api import expect
 
+from codespace_es.vocabulary.visible_text import spelt_out
 from support.browser import Stage, needs_chromium
 from support.holds import ADD
 from support.http_client import OPERATOR_TOKEN
@@ -119,6 +121,31 @@ def test_output_comes_as_it_is_printed_and_the_command_can_be_ended(on_stage: St
         page.locator("summary", has_text="End it").click()
         page.get_by_role("button", name="End it").click()
         expect(page.locator("#process")).to_contain_text("terminated")
+
+
+def test_what_comes_later_is_spelt_out_as_the_server_does(on_stage: Stage) -> None:
+    planes = [*range(0x11000), *range(0x1F300, 0x1F700), *range(0xE0000, 0xE0200)]
+    text = "".join(chr(code) for code in planes if unicodedata.category(chr(code)) not in ("Cn", "Cs"))
+    with on_stage.window() as window:
+        window.page.goto("/console/processes")
+        shown = window.page.evaluate("text => Array.from(text, plain)", text)
+        wanted = [spelt_out(sign, kept="\n\t") for sign in text]
+        assert [told for told in zip(text, shown, wanted, strict=True) if told[1] != told[2]] == []
+
+
+def test_a_colour_that_comes_in_two_pieces_is_one(on_stage: Stage) -> None:
+    names = [on_stage.root("free") / name for name in ("first", "second")]
+    waits = [f"while [ ! -e {name} ]; do sleep 0.05; done" for name in names]
+    text = f"{waits[0]}; printf 'one\\033[3'; {waits[1]}; printf '1mtwo\\033[0m\\n'; sleep 600"
+    process = on_stage.ask("exec_command", workspace_id="free", command=["sh", "-c", text])["process_id"]
+    with on_stage.window() as window:
+        window.page.goto(f"/console/processes/{process}")
+        output = window.page.get_by_role("log", name="Output")
+        names[0].touch()
+        expect(output).to_have_text("one")
+        names[1].touch()
+        expect(output).to_have_text("onetwo\n")
+    on_stage.ask("terminate_process", process_id=process)
 
 
 def test_the_slider_tells_the_state_of_any_moment_and_new_events_come_by_themselves(on_stage: Stage) -> None:

@@ -1,11 +1,6 @@
 """`approvals`: the operator lists, looks, grants and denies, through the real command line on a real log."""
 
 import json
-import os
-import pty
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -200,40 +195,12 @@ def test_operator_approvals_need_commands_that_cannot_grant(project: Project, un
     assert not project.call("approvals", "show", "appr-1", "--config", str(path)).stderr.count("level 3")
 
 
-def test_in_a_terminal_it_is_a_table_with_colours(project: Project, in_terminal: Callable[..., str]) -> None:
-    assert "Nothing is held." in in_terminal("approvals", "list") or not (project.data / "codespace.db").exists()
+def test_in_a_terminal_it_is_a_table_with_colours(project: Project) -> None:
+    nothing = project.in_terminal("approvals", "list")
+    assert "Nothing is held." in nothing or not (project.data / "codespace.db").exists()
     held = hold(project)
-    listed = in_terminal("approvals", "list")
+    listed = project.in_terminal("approvals", "list")
     assert held[:13] in listed
     assert "Patch greeting.txt" in listed
-    shown = in_terminal("approvals", "show", held, *with_configuration(project))
+    shown = project.in_terminal("approvals", "show", held, *with_configuration(project))
     assert "\x1b[32m+good day" in shown
-
-
-@pytest.fixture
-def in_terminal(project: Project) -> Callable[..., str]:
-    """Return a call of the command line whose output is a terminal."""
-
-    def call(*arguments: str) -> str:
-        leader, follower = pty.openpty()
-        environment = {**os.environ, "CODESPACE_DATA_DIR": str(project.data), "TERM": "xterm-256color",
-                       "COLUMNS": "200"}
-        process = subprocess.Popen(
-            [str(Path(sys.executable).with_name("codespace-es")), *arguments], stdout=follower, stderr=follower,
-            stdin=subprocess.DEVNULL, env=environment,
-        )
-        os.close(follower)
-        told = b""
-        while True:
-            try:
-                chunk = os.read(leader, 65536)
-            except OSError:
-                break
-            if not chunk:
-                break
-            told += chunk
-        process.wait()
-        os.close(leader)
-        return told.decode()
-
-    return call

@@ -31,6 +31,23 @@ def test_an_export_is_resumed_behind_its_last_line(project: Project) -> None:
     assert len(project.run("export", "--bodies").stdout.splitlines()) > len(whole)
 
 
+def test_a_terminal_obeys_nothing_of_what_is_exported(tmp_path: Path) -> None:
+    project = Project.make(tmp_path)
+    name = "\x9b2J\u202egnp.\u2066\U000e0100\x7f"
+
+    async def live() -> None:
+        async with project.opened() as opened:
+            await patch(opened, f"*** Begin Patch\n*** Add File: {name}\n+x\n*** End Patch\n")
+
+    anyio.run(live)
+    piped = project.run("export").stdout
+    assert name in piped, "the stored bytes, which hashes are of"
+    shown = project.in_terminal("export").replace("\r\n", "\n")
+    assert shown.replace("\n", "").isprintable()
+    assert "\U000e0100" not in shown
+    assert [json.loads(line) for line in shown.splitlines()] == [json.loads(line) for line in piped.splitlines()]
+
+
 def test_the_past_is_the_same_today(project: Project) -> None:
     done = project.call("compare")
     assert done.returncode == 0

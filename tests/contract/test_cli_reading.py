@@ -216,6 +216,14 @@ def test_a_reader_that_goes_away_ends_the_log_quietly(project: Project) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize(
+    "arguments", [["show", "op-\x1b]0;x\x07"], ["files", "\x9b2J"], ["log", "--\x1b[2J"], ["\x1b[2J"]], ids=ascii)
+def test_no_error_can_move_a_terminal_s_cursor(project: Project, arguments: list[str]) -> None:
+    done = project.call(*arguments)
+    assert done.returncode in (1, 2)
+    assert done.stderr.replace("\n", "").isprintable()
+
+
 @given(st.text())
 def test_no_name_can_move_a_terminal_s_cursor_or_break_a_line(text: str) -> None:
     shown = clean(text)

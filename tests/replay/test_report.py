@@ -102,7 +102,10 @@ def test_a_damaged_log_is_said_to_be_damaged(life):
     assert "Law chain, position 15" in text
 
 
-HOSTILE = ['<script>alert(1)</script>', '"><img src=x onerror=alert(1)>', "\x1b[2J\u202egnp", "&lt;&amp;", "a\u2028b"]
+HOSTILE = [
+    '<script>alert(1)</script>', '"><img src=x onerror=alert(1)>', "\x1b[2J\u202egnp", "&lt;&amp;", "a\u2028b",
+    "a\u3164\ufe01b",
+]
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -2,7 +2,9 @@
 
 import io
 import os
+import pty
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -66,6 +68,28 @@ class Project:
         """Run the command line with this data directory, as a process of its own, piped."""
         return run_command(*arguments, environment={"CODESPACE_DATA_DIR": str(self.data), **(environment or {})},
                            stdin=stdin, is_cold=is_cold)
+
+    def in_terminal(self, *arguments: str) -> str:
+        """Return what the command line writes, output and errors, into a terminal of 200 columns."""
+        leader, follower = pty.openpty()
+        environment = {**os.environ, "CODESPACE_DATA_DIR": str(self.data), "TERM": "xterm-256color", "COLUMNS": "200"}
+        process = subprocess.Popen(
+            [str(Path(sys.executable).with_name("codespace-es")), *arguments], stdout=follower, stderr=follower,
+            stdin=subprocess.DEVNULL, env=environment,
+        )
+        os.close(follower)
+        told = b""
+        while True:
+            try:
+                chunk = os.read(leader, 65536)
+            except OSError:
+                break
+            if not chunk:
+                break
+            told += chunk
+        process.wait()
+        os.close(leader)
+        return told.decode()
 
 
 def run_command(

@@ -5,8 +5,10 @@ import sys
 import click
 
 from adapters.cli.options import settings_of_log
+from adapters.cli.output import is_terminal
 from adapters.cli.reading import open_log
 from adapters.settings.load import Settings
+from codespace_es.vocabulary.visible_text import json_spelt_out
 from replay.export import cloud_events, json_lines
 from replay.spans import otlp_lines
 
@@ -28,7 +30,8 @@ def export(settings: Settings, *, form: str, after: int, has_bodies: bool) -> No
     /v1/traces; a span is told once it has ended, and its codespace.position is where to go on.
 
     A content stands before the event that names it, so after an interruption the position of the last event's line is
-    where to go on. Nothing is held in memory, and servers may write meanwhile.
+    where to go on. Nothing is held in memory, and servers may write meanwhile. In a terminal, what it would obey or
+    not draw is escaped: the same JSON, but not the bytes that the hashes are of.
     """
     if has_bodies and form == "otlp":
         raise click.UsageError("a span has no room for stored contents: leave out --bodies")
@@ -39,6 +42,11 @@ def export(settings: Settings, *, form: str, after: int, has_bodies: bool) -> No
             lines = cloud_events(source, after=after, has_bodies=has_bodies)
         else:
             lines = json_lines(source, after=after, has_bodies=has_bodies)
-        for line in lines:
+        for line in map(_visible, lines) if is_terminal() else lines:
             sys.stdout.buffer.write(line)
         sys.stdout.buffer.flush()
+
+
+def _visible(line: bytes) -> bytes:
+    """Return a line of JSON that says the same, with nothing in it that a terminal would obey."""
+    return json_spelt_out(line.decode()).encode()

@@ -6,7 +6,7 @@ Exit codes: 0 done; 1 refused, failed, or damage found; 2 wrong usage, or it can
 import os
 import sys
 from collections.abc import Mapping
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from types import MappingProxyType
 
 import click
@@ -16,6 +16,7 @@ from adapters.cli.lazy import LazyCommand, LazyGroup
 from adapters.settings.problem import StartupError
 from codespace_es.ports.log import InstanceClosedError, StoreUnavailableError, UnknownTopicError
 from codespace_es.vocabulary.errors import CodespaceError
+from codespace_es.vocabulary.visible_text import spelt_out
 
 EXIT_FAILED = 1
 EXIT_UNUSABLE = 2
@@ -73,7 +74,9 @@ def run(arguments: list[str]) -> int:
     except click.exceptions.Abort:
         return EXIT_FAILED
     except click.ClickException as error:
-        error.show()
+        told = StringIO()
+        error.show(told)
+        click.echo(spelt_out(told.getvalue(), kept="\n"), nl=False, err=True)
         return error.exit_code
     except StartupError as error:
         return _tell(str(error), EXIT_UNUSABLE)
@@ -95,5 +98,5 @@ def run(arguments: list[str]) -> int:
 
 
 def _tell(sentence: str, exit_code: int) -> int:
-    click.echo(f"codespace-es: {' '.join(sentence.split())}", err=True)
+    click.echo(f"codespace-es: {spelt_out(' '.join(sentence.split()))}", err=True)
     return exit_code

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from pydantic import BaseModel
 
+from codespace_es.vocabulary.visible_text import spelt_out
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -29,8 +31,8 @@ def console() -> "Console":
 
 
 def clean(text: str) -> str:
-    r"""Return `text` on one line: control characters stand as `\xNN`."""
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)
+    r"""Return `text` on one line: what a terminal would obey, or wouldn't draw, stands as `\xNN` and the like."""
+    return spelt_out(text)
 
 
 def clean_lines(text: str) -> list[str]:

@@ -18,6 +18,7 @@ from codespace_es.vocabulary import limits
 from codespace_es.vocabulary.answer import Answer, Command
 from codespace_es.vocabulary.event import Caller
 from codespace_es.vocabulary.identifiers import ApprovalId
+from codespace_es.vocabulary.visible_text import spelt_out
 
 
 class ConsultHuman(Command):
@@ -57,15 +58,8 @@ def _phrase(report: ApprovalReport) -> str:
         lines += [report.diff.rstrip("\n"), ""]
     if report.preview_error is not None:
         lines += [f"It can't be applied as things are: {report.preview_error['message']}", ""]
-    text = _visible("\n".join(lines))
+    text = spelt_out("\n".join(lines), kept="\n\t")
     if len(text) > limits.QUESTION_CHARACTERS_MAX or report.diff_truncated:
         shown = text[: limits.QUESTION_CHARACTERS_MAX]
         text = f"{shown}\n(cut here; `codespace-es approvals show {report.approval_id}` shows all)\n\n"
     return f"{text}\nLet it run? It is held as {report.approval_id}."
-
-
-def _visible(text: str) -> str:
-    """Return `text` with every character that isn't printed shown as its code: no escapes, no reversed writing."""
-    return "".join(
-        each if each.isprintable() or each in "\n\t" else each.encode("unicode_escape").decode("ascii") for each in text
-    )

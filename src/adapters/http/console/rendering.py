@@ -19,6 +19,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import Response
 
+from codespace_es.vocabulary.visible_text import spelt_out
 from replay import markup
 from replay.page_style import STYLE
 
@@ -99,7 +100,7 @@ def _environment() -> Environment:
 
 def _finalize(value: Any) -> Any:
     """Return what a template puts out: text that can be seen through. The templates' own text doesn't come here."""
-    return markup.plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return spelt_out(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _lines(text: str) -> Markup:

@@ -172,24 +172,29 @@ async function send(list, moved) {
   if (!answer.ok) location.reload();
 }
 
+const HALF_A_SIGN = /(\x1b(\[[0-9;]{0,32})?|\r)$/;  // what the next chunk may make a colour or a line end of
+
 // Output as it comes, without colours. What has no look of its own is spelt out, as the server does.
 function plain(text) {
-  return text.replace(/\x1b\[[0-9;]*m|\r(?=\n)/g, "").replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (sign) => {
-    if (sign === "\n" || sign === "\t") return sign;
-    const code = sign.codePointAt(0);
-    return code < 256 ? "\\x" + code.toString(16).padStart(2, "0") : "\\u" + code.toString(16).padStart(4, "0");
+  return text.replace(/\x1b\[[0-9;]*m|\r(?=\n)/g, "").replace(/(?![ \n\t])[\p{C}\p{Z}\p{DI}\u2800]/gu, (sign) => {
+    if (sign === "\r") return "\\r";
+    const digits = sign.codePointAt(0).toString(16);
+    return digits.length < 3 ? "\\x" + digits.padStart(2, "0")
+      : digits.length < 5 ? "\\u" + digits.padStart(4, "0") : "\\U" + digits.padStart(8, "0");
   });
 }
 
 async function follow(box) {
-  let cursor = box.dataset.cursor;
+  let cursor = box.dataset.cursor, held = "";
   box.scrollTop = box.scrollHeight;
   for (;;) {
     const answer = await fetch(box.dataset.output + "?wait_ms=20000&cursor=" + cursor, { credentials: "same-origin" });
     if (!answer.ok) return;
     const read = await answer.json();
     const isAtEnd = box.scrollTop + box.clientHeight >= box.scrollHeight - 8;
-    box.append(plain(read.chunk));
+    const text = held + read.chunk, cut = read.eof ? -1 : text.search(HALF_A_SIGN);
+    held = cut < 0 ? "" : text.slice(cut);
+    box.append(plain(cut < 0 ? text : text.slice(0, cut)));
     if (box.textContent.length > OUTPUT_CHARACTERS_MAX) box.textContent = box.textContent.slice(-OUTPUT_CHARACTERS_MAX);
     if (isAtEnd) box.scrollTop = box.scrollHeight;
     if (read.eof) return;
