@@ -10,17 +10,12 @@ import pytest
 
 from adapters.log.places import LogPlace
 from adapters.log.reader import LogReader
-from adapters.settings.postgres_address import PostgresAddress
-from unit.log.sample_events import CATALOGUE, make_log
+from unit.log.sample_events import CATALOGUE, make_log, written
 
 pytestmark = pytest.mark.anyio
 
 WRITERS = 4
 APPENDS = 60
-
-
-def written(place: LogPlace) -> str:
-    return place.url if isinstance(place, PostgresAddress) else str(place)
 
 
 def start_writer(place: LogPlace, number: int, count: int) -> subprocess.Popen[str]:

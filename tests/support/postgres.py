@@ -102,6 +102,14 @@ class PostgresServer:
         assert ran.returncode == 0, ran.stderr
         return ran.stdout.splitlines()
 
+    def wait_until_unused(self) -> None:
+        """Wait until no server of ours has a session: what the killed had sent last is done or refused then."""
+        deadline = time.monotonic() + _START_SECONDS
+        while (count := self.query("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'codespace-es'")
+               ) != ["0"]:
+            assert time.monotonic() < deadline, f"{count} sessions are left"
+            time.sleep(0.05)
+
     def configure(self, name: str, value: str | None) -> None:
         """Give a setting of the whole server another value, or its own again (None), and wait until it holds."""
         before = self.query(f"SHOW {name}")

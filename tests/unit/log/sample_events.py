@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, ClassVar
 from uuid import UUID, uuid4
 
 from adapters.log.event_log import StoredEventLog
 from adapters.log.places import LogPlace
+from adapters.settings.postgres_address import PostgresAddress, is_postgres
 from codespace_es.ports.log import Append, NewBody, NewEvent, OpenChange
 from codespace_es.vocabulary.event import Body, Caller, Event
 from codespace_es.vocabulary.identifiers import InstanceId, RequestId, StreamId, WorkspaceKey
@@ -99,6 +101,16 @@ def make_log(place: LogPlace | None, *, instance_id: InstanceId = ME, **options:
     """Return a log of sample events, not opened yet."""
     return StoredEventLog(place, **{"catalogue": CATALOGUE, "open_rule": open_rule, "instance_id": instance_id,
                                    "clock": SteppingClock(), "ids": RandomIds(), **options})
+
+
+def written(place: LogPlace) -> str:
+    """Return a place as an argument of a process."""
+    return place.url if isinstance(place, PostgresAddress) else str(place)
+
+
+def place_of(text: str) -> LogPlace:
+    """Return the place that such an argument names."""
+    return PostgresAddress(text) if is_postgres(text) else Path(text)
 
 
 def started(instance_id: InstanceId = ME) -> Append:

@@ -12,13 +12,12 @@ from pathlib import Path
 
 import anyio
 
-from adapters.settings.postgres_address import PostgresAddress, is_postgres
 from codespace_es.ports.log import Append, NewEvent
 from codespace_es.vocabulary.identifiers import InstanceId, StreamId
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from unit.log.sample_events import CALLER, CounterIncreased, InstanceStarted, make_log
+from unit.log.sample_events import CALLER, CounterIncreased, InstanceStarted, make_log, place_of
 
 
 async def main(place: str, number: int, count: int) -> None:
@@ -26,7 +25,7 @@ async def main(place: str, number: int, count: int) -> None:
     instance_id = InstanceId(f"inst-00000000-0000-4000-8000-{number:012d}")
     stream_id = StreamId(f"counter-{number}")
     slowest = 0.0
-    async with make_log(PostgresAddress(place) if is_postgres(place) else Path(place), instance_id=instance_id) as log:
+    async with make_log(place_of(place), instance_id=instance_id) as log:
         await log.append(Append((NewEvent(StreamId(instance_id), 1, InstanceStarted()),)), CALLER)
         for version in range(1, count + 1):
             begun = time.perf_counter()
