@@ -4,8 +4,11 @@
 
 const KEY = "codespace-operator-key";
 const REFRESH_MS = 400;
+const RETRY_MS = 2000;
 const OUTPUT_CHARACTERS_MAX = 300000;
 const byId = (id) => document.getElementById(id);
+let isOver = false; // the session, as far as the page knows
+const later = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 // The key lies in the storage of this scheme, host and port, where no page of another port can read it.
 function keepKey() {
@@ -29,21 +32,41 @@ document.addEventListener("submit", (event) => {
 });
 
 // Parts of a page that change while it is open are fetched again with the page, and put in their places.
+// False: the server can't be reached, or can't say now.
 async function refresh(address, ids) {
-  const answer = await fetch(address, { credentials: "same-origin", cache: "no-store" });
-  if (answer.redirected) location.reload(); // the session is over
-  if (!answer.ok) return;
+  const answer = await fetch(address, { credentials: "same-origin", cache: "no-store" }).catch(() => null);
+  if (answer && answer.redirected) leave();
+  if (!answer || !answer.ok) return false;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
   for (const id of ids) {
     const old = byId(id), part = fresh.getElementById(id);
     if (old && part && !isInUse(old)) old.replaceChildren(...part.childNodes);
   }
+  return true;
+}
+
+// The session is over. The login leads back here; what somebody has written stays in sight, and the page says why it rests.
+function leave() {
+  isOver = true;
+  if (isChanged(document)) tell("logged out", false);
+  else location.reload();
+}
+
+function tell(text, isLive) {
+  const status = byId("live");
+  status.hidden = false;
+  status.textContent = text;
+  status.classList.toggle("on", isLive);
 }
 
 function isInUse(part) {
-  const changed = [...part.querySelectorAll("textarea, input:not([type=hidden])")];
   return part.contains(document.activeElement) || part.querySelector("details[open]") !== null
-    || part.querySelector(".dragged") !== null || changed.some((field) => field.value !== field.defaultValue);
+    || part.querySelector(".dragged") !== null || isChanged(part);
+}
+
+function isChanged(part) {
+  const fields = [...part.querySelectorAll("textarea, input:not([type=hidden], [type=range])")];
+  return fields.some((field) => field.value !== field.defaultValue);
 }
 
 // Live: the server tells of every event; a hidden page lets go of its connection, since browsers allow few.
@@ -51,17 +74,19 @@ class Live {
   constructor(parts) {
     this.parts = parts;
     this.stale = new Set();
-    this.status = byId("live");
     this.last = document.body.dataset.position; // what the page shows already
     document.addEventListener("visibilitychange", () => (document.hidden ? this.close() : this.open()));
     if (!document.hidden) this.open();
   }
 
   open() {
-    if (this.source) return;
+    if (this.source || isOver) return;
     this.source = new EventSource("/operator/timeline/events?after=" + this.last);
-    this.source.onopen = () => this.tell("live", true);
-    this.source.onerror = () => this.tell("connecting", false);
+    this.source.onopen = () => tell("live", true);
+    this.source.onerror = () => {
+      tell("connecting", false);
+      if (this.source.readyState === EventSource.CLOSED) this.reopen();
+    };
     this.source.onmessage = (message) => {
       this.last = message.lastEventId;
       this.note(JSON.parse(message.data).topic);
@@ -73,10 +98,12 @@ class Live {
     this.source = null;
   }
 
-  tell(text, isLive) {
-    this.status.hidden = false;
-    this.status.textContent = text;
-    this.status.classList.toggle("on", isLive);
+  // The browser tries again by itself where nobody answers, but gives up where it is refused.
+  async reopen() {
+    this.close();
+    await refresh(location.href, []);
+    await later(RETRY_MS);
+    if (!document.hidden) this.open();
   }
 
   note(topic) {
@@ -90,13 +117,10 @@ class Live {
   async refresh() {
     const ids = [...this.stale];
     this.stale.clear();
-    try {
-      await refresh(location.href, ids);
-    } finally {
-      this.waiting = null;
-      for (const id of ids) if (byId(id) && isInUse(byId(id))) this.stale.add(id);
-      if (this.stale.size) this.waiting = setTimeout(() => this.refresh(), 4 * REFRESH_MS);
-    }
+    const isFresh = await refresh(location.href, ids);
+    this.waiting = null;
+    for (const id of ids) if (byId(id) && (!isFresh || isInUse(byId(id)))) this.stale.add(id);
+    if (this.stale.size) this.waiting = setTimeout(() => this.refresh(), 4 * REFRESH_MS);
   }
 }
 
@@ -159,7 +183,8 @@ async function send(list, moved) {
   const form = byId(list.dataset.order);
   showKey(form);
   const fields = new URLSearchParams(new FormData(form));
-  const answer = await fetch(form.action, { method: "POST", body: fields, credentials: "same-origin" });
+  const asked = fetch(form.action, { method: "POST", body: fields, credentials: "same-origin" });
+  const answer = await asked.catch(() => null);
   const items = [...list.children];
   const place = items.indexOf(moved) + 1;
   for (const [way, edge] of [["up", 0], ["down", items.length - 1]]) {
@@ -168,8 +193,9 @@ async function send(list, moved) {
       if (button) button.disabled = at === edge;
     });
   }
-  byId("moved").textContent = answer.ok ? "Moved to place " + place + " of " + items.length : "The order wasn't kept";
-  if (!answer.ok) location.reload();
+  const isKept = answer !== null && answer.ok;
+  byId("moved").textContent = isKept ? "Moved to place " + place + " of " + items.length : "The order wasn't kept";
+  if (answer !== null && !answer.ok) location.reload();
 }
 
 const HALF_A_SIGN = /(\x1b(\[[0-9;]{0,32})?|\r)$/;  // what the next chunk may make a colour or a line end of
@@ -188,7 +214,13 @@ async function follow(box) {
   let cursor = box.dataset.cursor, held = "";
   box.scrollTop = box.scrollHeight;
   for (;;) {
-    const answer = await fetch(box.dataset.output + "?wait_ms=20000&cursor=" + cursor, { credentials: "same-origin" });
+    const address = box.dataset.output + "?wait_ms=20000&cursor=" + cursor;
+    const answer = await fetch(address, { credentials: "same-origin" }).catch(() => null);
+    if (answer && answer.status === 401) return leave();
+    if (!answer || answer.status >= 500) {
+      await later(RETRY_MS);
+      continue;
+    }
     if (!answer.ok) return;
     const read = await answer.json();
     const isAtEnd = box.scrollTop + box.clientHeight >= box.scrollHeight - 8;
