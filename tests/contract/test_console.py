@@ -15,6 +15,7 @@ from codespace_es.command_handlers.rewriting import CodeEdit, EditCode
 from codespace_es.command_handlers.steering import OpenWorkCommand
 from support.holds import addition, ask, hold, look, script
 from support.operator_side import AGENT, HERE, OPERATOR, operator_side
+from support.postgres import STORES, place_of
 from support.server import Server
 
 pytestmark = pytest.mark.anyio
@@ -24,16 +25,17 @@ HOSTILE = (
 )
 
 
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Server]:
+@pytest.fixture(params=STORES)
+async def server(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Server]:
     (tmp_path / "ws").mkdir()
-    async with Server(tmp_path, {"demo": tmp_path / "ws"}, sandbox="off", approvals="operator") as opened:
+    place = place_of(request)
+    async with Server(tmp_path, {"demo": tmp_path / "ws"}, sandbox="off", approvals="operator", place=place) as opened:
         yield opened
 
 
 @pytest.fixture
 async def browser(server: Server, tmp_path: Path) -> AsyncIterator["Browser"]:
-    async with operator_side(server, tmp_path, token="") as client:
+    async with operator_side(server, token="") as client:
         opened = Browser(client)
         await opened.log_in()
         yield opened
@@ -78,7 +80,7 @@ async def test_the_token_opens_a_session_and_its_key_is_told_once(browser: Brows
 
 
 async def test_behind_tls_the_cookie_is_for_tls_alone(server: Server, tmp_path: Path) -> None:
-    async with operator_side(server, tmp_path, token="", allowed=("code.example", "https://code.example")) as client:
+    async with operator_side(server, token="", allowed=("code.example", "https://code.example")) as client:
         answer = await client.post(
             "/console/login", data={"token": OPERATOR}, headers={"Host": "code.example", "Origin": "https://code.example"}
         )
@@ -87,7 +89,7 @@ async def test_behind_tls_the_cookie_is_for_tls_alone(server: Server, tmp_path: 
 
 @pytest.mark.parametrize("token", ["", AGENT, OPERATOR + "x", OPERATOR[:-1], "\N{GRINNING FACE}"])
 async def test_another_token_opens_nothing(server: Server, tmp_path: Path, token: str) -> None:
-    async with operator_side(server, tmp_path, token="") as client:
+    async with operator_side(server, token="") as client:
         answer = await Browser(client).log_in(token)
         assert (answer.status_code, "set-cookie" in answer.headers) == (401, False)
         assert "isn&#39;t the operator" in answer.text or "isn't the operator" in answer.text
@@ -274,7 +276,7 @@ async def test_what_was_written_comes_back_as_it_was_when_it_is_edited(server: S
 
 
 async def test_a_log_in_memory_has_no_timeline_and_the_rest_works(server: Server, tmp_path: Path) -> None:
-    async with operator_side(server, tmp_path, token="", is_in_memory=True) as client:
+    async with operator_side(server, token="", is_in_memory=True) as client:
         browser = Browser(client)
         await browser.log_in()
         assert "keeps its log in memory" in await browser.page("/console")

@@ -20,6 +20,7 @@ from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.invocation import ExecCommand
 from replay.timeline import Timeline, Wanted
 from support.http_client import http_product, serving
+from support.postgres import STORES, place_of
 from support.server import Server
 from support.stdio_client import SECONDS_MAX, ask
 
@@ -28,10 +29,10 @@ pytestmark = pytest.mark.anyio
 TOKEN = "the-token"
 
 
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Server]:
+@pytest.fixture(params=STORES)
+async def server(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Server]:
     (tmp_path / "ws").mkdir()
-    async with Server(tmp_path, {"demo": tmp_path / "ws"}, sandbox="off") as opened:
+    async with Server(tmp_path, {"demo": tmp_path / "ws"}, sandbox="off", place=place_of(request)) as opened:
         yield opened
 
 
@@ -179,10 +180,11 @@ async def test_the_work_is_that_of_the_path_and_the_text_that_of_the_body(
 
 
 async def test_what_is_written_over_http_is_on_record_as_such(
-    tmp_path: Path, inbox: httpx2.AsyncClient, work_id: str
+    server: Server, inbox: httpx2.AsyncClient, work_id: str
 ) -> None:
     await inbox.post(f"/works/{work_id}/intents", json={"body": "x"}, headers={"User-Agent": "people/1"})
-    with LogReader(tmp_path / "data" / "codespace.db", catalogue=CATALOGUE) as reader:
+    assert server.place is not None
+    with LogReader(server.place, catalogue=CATALOGUE) as reader:
         entry = Timeline(reader).read_newest(Wanted(topic="steering.intent_drafted"), limit=1).entries[0]
     assert (entry.channel, entry.client) == ("http", "people/1")
 

@@ -14,6 +14,7 @@ from codespace_es.command_handlers.steering import ClaimNextCommand, OpenWorkCom
 from codespace_es.vocabulary.event import Channel
 from support.holds import addition, ask, hold, resume, script
 from support.operator_side import AGENT, OPERATOR, operator_side
+from support.postgres import STORES, place_of
 from support.server import Server
 
 pytestmark = pytest.mark.anyio
@@ -21,16 +22,17 @@ pytestmark = pytest.mark.anyio
 Json = dict[str, Any]
 
 
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Server]:
+@pytest.fixture(params=STORES)
+async def server(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Server]:
     (tmp_path / "ws").mkdir()
-    async with Server(tmp_path, {"demo": tmp_path / "ws"}, sandbox="off", approvals="operator") as opened:
+    place = place_of(request)
+    async with Server(tmp_path, {"demo": tmp_path / "ws"}, sandbox="off", approvals="operator", place=place) as opened:
         yield opened
 
 
 @pytest.fixture
 async def operator(server: Server, tmp_path: Path) -> AsyncIterator[httpx2.AsyncClient]:
-    async with operator_side(server, tmp_path) as client:
+    async with operator_side(server) as client:
         yield client
 
 
@@ -91,7 +93,7 @@ async def test_neither_the_agents_token_nor_a_field_of_the_body_grants(
     server: Server, operator: httpx2.AsyncClient, tmp_path: Path
 ) -> None:
     held = await hold(server, addition())
-    async with operator_side(server, tmp_path, token=AGENT) as agent:
+    async with operator_side(server, token=AGENT) as agent:
         assert (await agent.post(f"/operator/approvals/{held}/grant")).status_code == 401
     await post(operator, f"/operator/approvals/{held}/deny", decision="grant", approval_id="appr-x")
     assert (await get(operator, f"/operator/approvals/{held}"))["state"] == "denied"
@@ -253,7 +255,7 @@ async def test_the_log_is_verified_when_somebody_asks(server: Server, operator: 
 async def test_of_a_log_in_memory_the_operator_is_told_that_it_cant_be_looked_at(
     server: Server, tmp_path: Path
 ) -> None:
-    async with operator_side(server, tmp_path, is_in_memory=True) as operator:
+    async with operator_side(server, is_in_memory=True) as operator:
         for path in ("/operator/timeline", "/operator/state", "/operator/operations/op-x"):
             assert await refused(operator, "GET", path) == (503, "STORE_UNAVAILABLE")
         assert await refused(operator, "POST", "/operator/verification") == (503, "STORE_UNAVAILABLE")
@@ -268,11 +270,14 @@ async def test_of_a_log_in_memory_the_operator_is_told_that_it_cant_be_looked_at
     [
         ("GET", "/operator/approvals/appr-x", 404, "APPROVAL_NOT_FOUND"),
         ("GET", "/operator/approvals/store", 404, "APPROVAL_NOT_FOUND"),
+        ("GET", "/operator/approvals/appr-%00", 404, "APPROVAL_NOT_FOUND"),
         ("POST", "/operator/approvals/op-x/grant", 404, "APPROVAL_NOT_FOUND"),
         ("GET", "/operator/operations/op-x", 404, "OPERATION_NOT_FOUND"),
         ("GET", "/operator/operations/store", 404, "OPERATION_NOT_FOUND"),
+        ("GET", "/operator/operations/op-%00", 404, "OPERATION_NOT_FOUND"),
         ("POST", "/operator/operations/op-x/undo", 404, "OPERATION_NOT_FOUND"),
         ("GET", "/operator/processes/proc-x", 404, "PROCESS_NOT_FOUND"),
+        ("GET", "/operator/processes/proc-%00", 404, "PROCESS_NOT_FOUND"),
         ("GET", "/operator/processes/proc-x/output?cursor=-1", 400, "INVALID_ARGUMENT"),
         ("GET", "/operator/processes/proc-x/output?cursor=x", 400, "INVALID_ARGUMENT"),
         ("GET", "/operator/processes/proc-x/output?max_bytes=0", 400, "OUTPUT_LIMIT"),
@@ -283,6 +288,8 @@ async def test_of_a_log_in_memory_the_operator_is_told_that_it_cant_be_looked_at
         ("GET", "/operator/timeline/events?after=x", 400, "INVALID_ARGUMENT"),
         ("GET", "/operator/state?position=-1", 400, "INVALID_ARGUMENT"),
         ("POST", "/operator/intents/fb-x/release", 404, "INTENT_NOT_FOUND"),
+        ("POST", "/operator/intents/fb-%00/release", 404, "INTENT_NOT_FOUND"),
+        ("GET", "/operator/works/work-%00/intents", 404, "WORK_NOT_FOUND"),
     ],
 )
 async def test_a_refusal_is_the_error_body_with_the_status_of_its_code(

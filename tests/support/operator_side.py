@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 
 import httpx2
 
@@ -23,11 +22,11 @@ HERE = "http://127.0.0.1:8787"
 
 @asynccontextmanager
 async def operator_side(
-    server: Server, scratch: Path, *, token: str = OPERATOR, is_in_memory: bool = False,
+    server: Server, *, token: str = OPERATOR, is_in_memory: bool = False,
     allowed: tuple[str, str] | None = None,
 ) -> AsyncIterator[httpx2.AsyncClient]:
     """Yield a client that shows `token`; `allowed` is one more host, and one more origin."""
-    open_source = None if is_in_memory else partial(LogReader, scratch / "data" / "codespace.db", CATALOGUE)
+    open_source = None if is_in_memory or server.place is None else partial(LogReader, server.place, CATALOGUE)
     sessions = Sessions()
     app = build_app(
         build_server(server.codespace, server._life),

@@ -13,11 +13,20 @@ from pathlib import Path
 from uuid import uuid4
 
 import psutil
+import pytest
 
 from adapters.log.postgres.making import make_log
 from adapters.settings.postgres_address import PostgresAddress
 
 _START_SECONDS = 60.0
+
+STORES = ("file", pytest.param("postgres", marks=pytest.mark.soak))
+"""Parameters of a fixture that opens a log: what runs on a file always runs on PostgreSQL too when there is time."""
+
+
+def place_of(request: pytest.FixtureRequest) -> PostgresAddress | None:
+    """Return a new log for such a parameter; None: the file that is used without one."""
+    return request.getfixturevalue("postgres").new_log() if request.param == "postgres" else None
 
 
 class PostgresMissingError(Exception):

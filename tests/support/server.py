@@ -21,6 +21,7 @@ from adapters.files.workspace_files import DirectoryFilesByRoot
 from adapters.locks.instance_lock import FlockInstanceLocks
 from adapters.locks.lease import FlockWorkspaceLeases
 from adapters.log.event_log import StoredEventLog
+from adapters.log.places import LogPlace
 from adapters.patch_writer.writer import ExchangePatchWriter
 from adapters.runner.own_spawner import open_spawner_runner
 from adapters.structural.searching import open_structural_search
@@ -125,7 +126,7 @@ class Server:
         self, scratch: Path, roots: Mapping[str, Path], *, faults: FaultHook = no_faults, is_ephemeral: bool = False,
         protected_paths: tuple[str, ...] = (), settles_at_start: bool = True, processes_max: int = 8,
         clock: Clock | None = None, tool_host: ToolHost | None = None, is_shared: bool = False,
-        **policy: Any,
+        place: LogPlace | None = None, **policy: Any,
     ) -> None:
         self.is_dead = False
         self.hook = faults
@@ -139,9 +140,9 @@ class Server:
         (scratch / "data").mkdir(mode=0o700, exist_ok=True)
         locks = scratch / "locks"
         locks.mkdir(mode=0o700, exist_ok=True)
+        self.place = None if is_ephemeral else place or scratch / "data" / "codespace.db"
         self.log = StoredEventLog(
-            None if is_ephemeral else scratch / "data" / "codespace.db",
-            catalogue=CATALOGUE, open_rule=open_change, instance_id=instance_id, clock=clock, ids=ids,
+            self.place, catalogue=CATALOGUE, open_rule=open_change, instance_id=instance_id, clock=clock, ids=ids,
             faults=self._reach,
         )
         self.world = World(
