@@ -18,12 +18,12 @@ from support.stdio_client import (
     RawClient,
     ask,
     connected,
-    from_nothing,
     product,
     raw_client,
     read_log,
     refused,
 )
+from support.warm_servers import from_nothing
 
 pytestmark = pytest.mark.anyio
 

@@ -2,13 +2,16 @@
 
 Importing the MCP library takes longer than all else a server does at its start. A child of this process has the imports
 behind it, and for the rest is what a new process would be: its arguments, environment, directory and descriptors are
-those it was asked with, it runs the same entry point from the beginning, and it ends as any interpreter does.
+those it was asked with, and it runs the same entry point from the beginning. At its end it waits for its threads, runs
+what is registered for the end and collects its own garbage, but it leaves the parent's objects, since to destroy them
+is to copy them first.
 
 A request is one packet on the inherited socket: JSON, and the descriptors for stdin, stdout, stderr and the child's
 report. The report says `pid`, with a pidfd, and once the child is gone and reaped its wait status. When the socket
 closes, the children that are left are killed.
 """
 
+import atexit
 import gc
 import json
 import os
@@ -17,6 +20,7 @@ import select
 import signal
 import socket
 import sys
+import threading
 from dataclasses import dataclass
 from importlib import import_module
 from io import TextIOWrapper
@@ -119,13 +123,46 @@ def main() -> None:
     requests = socket.socket(fileno=int(sys.argv[1]))
     for module in PRELOADED:
         import_module(module)
+    _make_schemas()
     gc.collect()
     gc.freeze()
     command = serve(requests)
     if command is None:
         requests.close()
     else:
+        _end(run_to_exit(command))
+
+
+def _make_schemas() -> None:
+    from adapters.mcp_server.server import describe
+    from adapters.mcp_server.tool_catalogue import TOOLS
+
+    for tool in TOOLS.values():
+        describe(tool)
+
+
+def run_to_exit(command: list[str]) -> int:
+    """Run a program to its end and return its exit code; what it doesn't catch is for the interpreter."""
+    try:
         run(command)
+    except SystemExit as ended:
+        if ended.code is None or isinstance(ended.code, int):
+            return ended.code or 0
+        raise
+    return 0
+
+
+def _end(code: int) -> None:
+    threading._shutdown()  # type: ignore[attr-defined]  # as the interpreter does first
+    atexit._run_exitfuncs()
+    gc.collect()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if not stream.closed:
+                stream.flush()
+        except OSError:
+            code = 120  # as the interpreter says it
+    os._exit(code)
 
 
 if __name__ == "__main__":

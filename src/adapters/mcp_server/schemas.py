@@ -1,10 +1,12 @@
 """JSON schemas as small as they can be: a client puts every byte of the tool list before its model.
 
 Taken from the models, without titles, defaults and null alternatives. Of an answer only the top level is told, which a
-client can check and a person can read up in the reference.
+client can check and a person can read up in the reference. They are made when somebody asks, not when the server
+starts, and once.
 """
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -16,11 +18,13 @@ _NOT_TOLD = ("warnings", "coordination", "pending_actions")
 """All of them can be in every answer; the instructions tell of them."""
 
 
+@cache
 def input_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Return the schema of a tool's arguments: types, bounds, and a description of each."""
     return _object_schema(model, _compact_argument)
 
 
+@cache
 def output_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Return the schema of whatever a tool answers: names and types; what they mean is in their names.
 

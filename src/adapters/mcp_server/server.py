@@ -30,16 +30,15 @@ def build_server(
     """
     calls = ToolCalls(codespace, life, TOOLS)
     resources = Resources(codespace)
-    own_tools = [describe(tool) for tool in TOOLS.values()]
-    own_schemas = {tool.name: tool.input_schema for tool in own_tools}
 
     async def list_tools(_context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
         is_hidden = resolve_listing == "while-pending" and not await codespace.has_pending()
-        listed = [tool for tool in own_tools if tool.name != "resolve" or not is_hidden]
+        listed = [describe(tool) for name, tool in TOOLS.items() if name != "resolve" or not is_hidden]
         return ListToolsResult(tools=[*listed, *await list_custom_tools(codespace)])
 
     def schema_of(name: str) -> dict[str, Any] | None:
-        return own_schemas.get(name) or schema_of_custom_tool(codespace, name)
+        own = TOOLS.get(name)
+        return schema_of_custom_tool(codespace, name) if own is None else input_schema(own.command)
 
     server: Server[Any] = Server(
         "codespace",
