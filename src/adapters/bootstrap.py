@@ -57,7 +57,6 @@ from codespace_es.ports.fault_points import FaultHook, no_faults
 from codespace_es.ports.live_processes import LiveProcesses
 from codespace_es.ports.locks import Held
 from codespace_es.ports.log import (
-    EventLog,
     InstanceClosedError,
     LogMissingError,
     StoreUnavailableError,
@@ -91,6 +90,8 @@ class OpenCodespace:
     codespace: Codespace
     life: InstanceLife
     world: World
+    log: StoredEventLog
+    """The log as an adapter, to be looked at beside the serving."""
 
 
 def software() -> str:
@@ -217,7 +218,7 @@ class _Made:
 
     instance_id: InstanceId
     lock: OwnInstanceLock
-    log: EventLog
+    log: StoredEventLog
     runner: Runner
     structural: StructuralSearch
     effects: EffectRunner
@@ -275,7 +276,7 @@ async def _alive(settings: Settings, transport: Transport, made: _Made) -> Async
             if made.tools is not None:
                 made.tools.begin(partial(CallServices, world), partial(_orphan, world))
             try:
-                yield OpenCodespace(codespace, life, world)
+                yield OpenCodespace(codespace, life, world, made.log)
             except CodespaceError as error:
                 refusal = error  # what the body was refused is no fault of the instance, which ends in good order
             finally:

@@ -56,7 +56,7 @@ from codespace_es.command_handlers.observing import (
     read_process,
 )
 from codespace_es.command_handlers.patching import ApplyPatch, apply_patch
-from codespace_es.command_handlers.previewing import ListPending, list_pending
+from codespace_es.command_handlers.previewing import AskPending, ListPending, ask_pending, list_pending
 from codespace_es.command_handlers.reading import (
     DescribeWorkspace,
     FindFiles,
@@ -114,6 +114,7 @@ HANDLERS: Mapping[type[Command], Handler] = {
     ConsultHuman: consult_human,
     ResolveAction: resolve_action,
     ListPending: list_pending,
+    AskPending: ask_pending,
     ExecCommand: exec_command,
     AskProcess: ask_process,
     ListProcesses: list_processes,

@@ -41,6 +41,23 @@ def test_only_the_token_lets_in_and_logging_out_ends_it(on_stage: Stage) -> None
         page.wait_for_url("**/console/works")
 
 
+def test_a_preview_appears_by_itself_and_is_applied(on_stage: Stage) -> None:
+    (on_stage.root("free") / "proposed.py").write_text("old_name\n")
+    with on_stage.window() as window:
+        page = window.page
+        page.goto("/console/pending")
+        window.is_live()
+        ops = [{"pat": "old_name", "out": "new_name"}]
+        on_stage.ask("ast_edit", workspace_id="free", ops=ops, paths=["proposed.py"])
+        page.get_by_role("link", name="AST Edit").click()
+        expect(page.get_by_role("region", name="Diff")).to_contain_text("+new_name")
+        page.get_by_label("Reason").fill("Looks right.")
+        page.get_by_role("button", name="Apply").click()
+        expect(page.get_by_role("status").filter(has_text="Applied, as this operation")).to_be_visible()
+    assert (on_stage.root("free") / "proposed.py").read_text() == "new_name\n"
+    assert on_stage.look("/operator/pending") == []
+
+
 def test_a_hold_appears_by_itself_and_what_is_granted_can_run(on_stage: Stage) -> None:
     with on_stage.window() as window:
         page = window.page

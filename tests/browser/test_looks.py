@@ -80,9 +80,10 @@ def pages(on_stage: Stage) -> dict[str, str]:
     argv = ["sh", "-c", f"cat <<'END'\n{HOSTILE}\nEND\nsleep 600"]
     process = ask("exec_command", workspace_id="free", command=argv)["process_id"]
     (on_stage.root("free") / "a.py").write_text("old\n")
-    ask("ast_edit", workspace_id="free", ops=[{"pat": "old", "out": "new"}], paths=["a.py"])
+    edited = ask("ast_edit", workspace_id="free", ops=[{"pat": "old", "out": "new"}], paths=["a.py"])
     return {
-        "overview": "/console", "previews": "/console/pending", "approvals": "/console/approvals",
+        "overview": "/console", "previews": "/console/pending", "preview": f"/console/pending/{edited['action_id']}",
+        "approvals": "/console/approvals",
         "hold-patch": f"/console/approvals/{held}",
         "hold-command": f"/console/approvals/{command}", "works": "/console/works", "work": f"/console/works/{work}",
         "timeline": "/console/timeline", "operation": f"/console/operations/{operation}",
@@ -105,7 +106,10 @@ def test_every_page_is_whole_readable_and_runs_nothing_of_others(on_stage: Stage
 def test_the_way_in_is_readable_too(on_stage: Stage) -> None:
     page = on_stage.browser.new_page(base_url=on_stage.server.root, viewport=DESK)
     try:
-        page.goto("/console/login")
+        page.goto("/")
+        look_at(page, "front")
+        page.get_by_role("link", name="operator's console").click()
+        page.wait_for_url("**/console/login**")
         assert page.evaluate(UNNAMED) == []
         look_at(page, "login")
     finally:

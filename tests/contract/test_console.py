@@ -116,6 +116,22 @@ async def test_logging_out_ends_the_session(browser: Browser) -> None:
     assert (await browser.client.get("/operator/works")).status_code == 401
 
 
+async def test_a_browser_at_the_bare_address_is_shown_the_way_to_the_login(server: Server) -> None:
+    for token, status in (("", 401), (OPERATOR, 401), (AGENT, 200)):
+        async with operator_side(server, token=token) as client:
+            answer = await client.get("/", headers={"Accept": "text/html,*/*;q=0.8"})
+            assert (answer.status_code, answer.headers["content-type"]) == (status, "text/html; charset=utf-8")
+            assert ("www-authenticate" in answer.headers) == (status == 401)
+            assert "script" not in Elements(answer.text).tags
+            (way_in,) = re.findall('href="([^"]+)"', answer.text)
+            led = await client.get(way_in, headers={"Authorization": ""})
+            assert (led.status_code, led.headers["location"]) == (303, "/console/login?next=/console")
+            assert (await client.get("/mcp", headers={"Accept": "text/html", "Authorization": ""})).status_code == 401
+    async with operator_side(server, token="") as client:
+        answer = await client.get("/")
+        assert (answer.status_code, answer.json()) == (401, {"error": "unauthorized"})
+
+
 # What an act has to show
 
 
@@ -144,10 +160,38 @@ async def test_a_grant_is_on_record_as_that_of_the_console(server: Server, brows
     assert (told["state"], told["decided_by"], told["reason"]) == ("granted", "web", "Go on.\nNow.")
 
 
-async def test_a_preview_is_shown_and_discarded(server: Server, browser: Browser, tmp_path: Path) -> None:
-    (tmp_path / "ws" / "a.py").write_text("old\n")
+async def propose(server: Server, root: Path) -> str:
+    """Have a tool stage a change of a file; return the action."""
+    (root / "a.py").write_text("old\n")
     edit = EditCode(workspace_id="demo", ops=[CodeEdit(pat="old", out="new")], paths=["a.py"])
-    action = (await ask(server, edit))["action_id"]
+    return str((await ask(server, edit))["action_id"])
+
+
+async def test_a_preview_is_shown_with_its_diff_and_applied(server: Server, browser: Browser, tmp_path: Path) -> None:
+    action = await propose(server, tmp_path / "ws")
+    newer = await propose(server, tmp_path / "ws")
+    waits = await browser.page(f"/console/pending/{action}")
+    assert ("the newest goes first" in waits, "/apply" in waits) == (True, False)
+    answer = await browser.submit(f"/console/pending/{action}/apply")
+    assert (answer.status_code, "PENDING_ACTION_MISMATCH" in answer.text) == (409, True)
+    shown = await browser.page(f"/console/pending/{newer}")
+    assert {"-old", "+new"} <= set(unescape(re.sub("<[^>]+>", "\n", shown)).split())
+    for key in ("", "x"):
+        assert (await browser.submit(f"/console/pending/{newer}/apply", key=key)).status_code == 403
+    assert (tmp_path / "ws" / "a.py").read_text() == "old\n"
+    answer = await browser.submit(f"/console/pending/{newer}/apply", reason="Go on.")
+    place, _, said = answer.headers["location"].partition("?")
+    assert (answer.status_code, place.startswith("/console/operations/op-"), said) == (303, True, "said=applied")
+    assert "Applied, as this operation" in await browser.page(answer.headers["location"])
+    assert (tmp_path / "ws" / "a.py").read_text() == "new\n"
+    stale = await browser.page(f"/console/pending/{action}")
+    assert ("STALE_PREVIEW" in stale, 'class="diff"' in stale) == (True, False)
+    assert "STALE_PREVIEW" in (await browser.submit(f"/console/pending/{action}/apply")).text
+    assert f"/console/timeline?operation={action}" in await browser.page(f"/console/pending/{action}")
+
+
+async def test_a_preview_is_shown_and_discarded(server: Server, browser: Browser, tmp_path: Path) -> None:
+    action = await propose(server, tmp_path / "ws")
     assert "a.py" in await browser.page("/console/pending")
     assert "/console/pending" in (await browser.page("/console")).partition("Previews <small>")[2]
     answer = await browser.submit(f"/console/pending/{action}/discard", reason="No.")
@@ -275,10 +319,14 @@ async def test_what_was_written_comes_back_as_it_was_when_it_is_edited(server: S
     assert found[1].replace("&lt;", "<").replace("&gt;", ">") == body
 
 
-async def test_a_log_in_memory_has_no_timeline_and_the_rest_works(server: Server, tmp_path: Path) -> None:
-    async with operator_side(server, token="", is_in_memory=True) as client:
-        browser = Browser(client)
-        await browser.log_in()
-        assert "keeps its log in memory" in await browser.page("/console")
-        await browser.page("/console/timeline", 503)
-        await browser.page("/console/approvals")
+async def test_a_log_in_memory_has_every_page(tmp_path: Path) -> None:
+    (tmp_path / "ws").mkdir()
+    async with Server(tmp_path, {"demo": tmp_path / "ws"}, is_ephemeral=True) as server:
+        operation = (await ask(server, addition()))["operation_id"]
+        async with operator_side(server, token="") as client:
+            browser = Browser(client)
+            await browser.log_in()
+            for path in ("/console", "/console/timeline", f"/console/operations/{operation}"):
+                assert "new.txt" in await browser.page(path)
+            assert (await browser.submit("/console/verification")).status_code == 303
+            assert "The log was whole and unchanged" in await browser.page("/console/verification")

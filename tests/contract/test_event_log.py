@@ -202,9 +202,30 @@ async def test_a_body_is_stored_with_its_event_for_its_stream(open_log: OpenLog)
         await log.append(minted(1, bodies=(body, body)), CALLER)
         assert await log.read_body(operation(1), body.body.digest) == b"\0bytes"
         assert await log.read_body(operation(2), body.body.digest) is None
-        (stored,) = await log.stored_bodies()
+        with log.open_reader() as reader:
+            (stored,) = reader.stored_bodies()
         assert (stored.stream_id, stored.digest, stored.kind, stored.size_bytes) == (
             operation(1), body.body.digest, "image", 6)
+
+
+async def test_whoever_looks_at_the_log_reads_on_while_it_is_written(open_log: OpenLog) -> None:
+    async with open_log() as log:
+        body = NewBody(operation(1), "image", b"bytes")
+        await log.append(minted(1, bodies=(body,)), CALLER)
+        with log.open_reader() as reader:
+            events, contents = reader.read_log(), reader.stored_contents()
+            first, content = next(events), next(contents)
+            await log.append(minted(2, bodies=(NewBody(operation(2), "image", b"more"),)), CALLER)
+            await log.append(finished(2), CALLER)
+            with pytest.raises(VersionConflictError):  # what is rolled back ends nobody's reading
+                await log.append(minted(2), CALLER)
+            assert [first.position, *(each.position for each in events)] == [1, 2]
+            assert bytes(content[2]) == b"bytes"
+            assert {bytes(each[2]) for each in contents} <= {b"more"}
+            assert reader.open_items_at_head() == (4, await log.open_items())
+            assert [each.position for each in reader.read_log()] == [1, 2, 3, 4]
+            assert list(reader.find_breaks()) == []
+            assert list(reader.damage()) == []
 
 
 async def test_scrubbing_removes_the_bytes_of_one_stream(open_log: OpenLog) -> None:

@@ -146,3 +146,10 @@ def test_a_sessions_secrets_are_in_no_description_of_it() -> None:
     opened = sessions.open()
     assert opened.cookie not in repr(opened)
     assert opened.key not in repr(opened)
+
+
+async def test_without_an_operators_token_the_front_page_leads_nowhere() -> None:
+    async with caller(Sessions(), Admittance.to_listener("127.0.0.1", 8787, token=TOKEN)) as client:
+        answer = await client.get("/", headers={"Accept": "text/html"})
+        assert (answer.status_code, "href" in answer.text, "no console" in answer.text) == (401, False, True)
+        assert (await client.post("/", headers={"Accept": "text/html"})).json() == {"error": "unauthorized"}

@@ -153,7 +153,10 @@ async def test_what_a_tool_proposes_is_listed_and_applied_or_discarded_without_a
     assert (done["outcome"], done["reason"], done["next"]) == ("discarded", "Not now.", None)
     assert (root / "a.py").read_text() == "old\n"
     action = await propose(server, root)
+    told = await get(operator, f"/operator/pending/{action}")
+    assert (told["action"]["id"], "\n-old\n+new\n" in told["diff"], told["shown"]["files_touched"]) == (action, True, 1)
     assert (await post(operator, f"/operator/pending/{action}/apply"))["outcome"] == "applied"
+    assert await refused(operator, "GET", f"/operator/pending/{action}") == (409, "NO_PENDING_ACTION")
     assert (root / "a.py").read_text() == "new\n"
     assert await get(operator, "/operator/pending") == []
     assert (await refused(operator, "POST", "/operator/pending/act-x/apply"))[0] == 409
@@ -252,14 +255,18 @@ async def test_the_log_is_verified_when_somebody_asks(server: Server, operator: 
     assert await get(operator, "/operator/verification") == found
 
 
-async def test_of_a_log_in_memory_the_operator_is_told_that_it_cant_be_looked_at(
-    server: Server, tmp_path: Path
-) -> None:
-    async with operator_side(server, is_in_memory=True) as operator:
-        for path in ("/operator/timeline", "/operator/state", "/operator/operations/op-x"):
-            assert await refused(operator, "GET", path) == (503, "STORE_UNAVAILABLE")
-        assert await refused(operator, "POST", "/operator/verification") == (503, "STORE_UNAVAILABLE")
-        assert await get(operator, "/operator/approvals") == []
+async def test_a_log_in_memory_can_be_looked_at_like_any_other(tmp_path: Path) -> None:
+    (tmp_path / "ws").mkdir()
+    in_memory = Server(tmp_path, {"demo": tmp_path / "ws"}, is_ephemeral=True)
+    async with in_memory as server, operator_side(server) as operator:
+        operation = await applied(server)
+        topics = [each["topic"] for each in (await get(operator, "/operator/timeline"))["entries"]]
+        assert topics[-2:] == ["operation.minted.v1", "operation.finished.v1"]
+        assert (await get(operator, "/operator/state"))["position"] == len(topics)
+        assert "+one" in (await get(operator, f"/operator/operations/{operation}"))["files"][0]["diff"]
+        found = await post(operator, "/operator/verification")
+        assert (found["report"]["is_ok"], found["report"]["events"]) == (True, len(topics))
+        await applied(server, "b.txt")
 
 
 # Refusals

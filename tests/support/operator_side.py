@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 
 import httpx2
 
@@ -10,9 +9,7 @@ from adapters.http.app import build_app
 from adapters.http.guard import Admittance
 from adapters.http.serving import routes_beside_mcp
 from adapters.http.sessions import Sessions
-from adapters.log.reader import LogReader
 from adapters.mcp_server.server import build_server
-from codespace_es.event_catalogue import CATALOGUE
 from support.server import Server
 
 AGENT = "the-agents-token"
@@ -22,11 +19,9 @@ HERE = "http://127.0.0.1:8787"
 
 @asynccontextmanager
 async def operator_side(
-    server: Server, *, token: str = OPERATOR, is_in_memory: bool = False,
-    allowed: tuple[str, str] | None = None,
+    server: Server, *, token: str = OPERATOR, allowed: tuple[str, str] | None = None
 ) -> AsyncIterator[httpx2.AsyncClient]:
     """Yield a client that shows `token`; `allowed` is one more host, and one more origin."""
-    open_source = None if is_in_memory or server.place is None else partial(LogReader, server.place, CATALOGUE)
     sessions = Sessions()
     app = build_app(
         build_server(server.codespace, server._life),
@@ -34,7 +29,7 @@ async def operator_side(
             "127.0.0.1", 8787, token=AGENT, operator_token=OPERATOR,
             allowed_hosts=allowed[:1] if allowed else (), allowed_origins=allowed[1:] if allowed else (),
         ),
-        routes=routes_beside_mcp(server.codespace, open_source, sessions, operator_token=OPERATOR),
+        routes=routes_beside_mcp(server.codespace, server.log.open_reader, sessions, operator_token=OPERATOR),
         sessions=sessions,
     )
     async with httpx2.AsyncClient(

@@ -1,6 +1,7 @@
 """A server over HTTP whose door is scripted, for what no real workspace can be brought to answer."""
 
 from pathlib import Path
+from typing import NoReturn
 
 import anyio
 
@@ -13,12 +14,16 @@ from support.scripted_door import ScriptedDoor, ScriptedLife
 COMMAND = ["-m", "support.scripted_http_door"]
 
 
+def nothing_to_look_at() -> NoReturn:
+    raise AssertionError("without an operator nobody looks at the log")
+
+
 async def main() -> None:
     door, life = ScriptedDoor(), ScriptedLife()
     settings = HttpSettings(port=0)
     with listen(settings) as listener:
         server = build_server(door, life)  # type: ignore[arg-type]  # they stand for the real ones
-        await serve_http(server, door, life, listener, settings)  # type: ignore[arg-type]
+        await serve_http(server, door, life, listener, settings, open_source=nothing_to_look_at)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ import logging
 import os
 import signal
 import sys
-from functools import partial
 
 import anyio
 import click
@@ -50,7 +49,6 @@ async def _serve_stdio(settings: Settings, faults: FaultHook) -> None:
 
 async def _serve_http(settings: Settings, address: HttpSettings, faults: FaultHook) -> None:
     from adapters.bootstrap import open_codespace
-    from adapters.cli.reading import open_log
     from adapters.http.listening import listen
     from adapters.http.serving import serve_http
     from adapters.mcp_server.server import build_server
@@ -58,8 +56,9 @@ async def _serve_http(settings: Settings, address: HttpSettings, faults: FaultHo
     with listen(address) as listener:
         async with open_codespace(settings, transport="http", faults=faults) as opened:
             server = build_server(opened.codespace, opened.life, resolve_listing=settings.resolve_listing)
-            open_source = None if settings.log_path is None else partial(open_log, settings)
-            await serve_http(server, opened.codespace, opened.life, listener, address, open_source=open_source)
+            await serve_http(
+                server, opened.codespace, opened.life, listener, address, open_source=opened.log.open_reader
+            )
 
 
 def dying_at(point: str | None) -> FaultHook:

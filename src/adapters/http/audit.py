@@ -1,6 +1,6 @@
 """The operator looks at the log: pages of the timeline, its state at a moment, an operation's diffs, its verification.
 
-Each reads the log's file in a worker thread, as a tool beside the server would. What has to walk through the log walks
+Each reads the log in a worker thread, as a tool beside the server would. What has to walk through the log walks
 alone, within a bound where it is part of a page, and stops when the server ends.
 """
 
@@ -41,7 +41,6 @@ STATE_EVENTS_MAX = 200_000
 """How far into the log its state is told here; `codespace-es replay` has no such bound."""
 
 _READERS_MAX = 4
-_IN_MEMORY = "this server keeps its log in memory (--ephemeral), where only its timeline can be followed"
 
 _Told = TypeVar("_Told")
 
@@ -103,8 +102,8 @@ class Verification(Answer):
 class Audit:
     """Reads the log on behalf of the operator. Its methods answer commands, as the door's stories do."""
 
-    def __init__(self, open_source: OpenSource | None, clock: Clock) -> None:
-        """Take what opens the log's file, None for a log in memory."""
+    def __init__(self, open_source: OpenSource, clock: Clock) -> None:
+        """Take what opens the log for one thread to look at."""
         self._open = open_source
         self._clock = clock
         self._readers = anyio.CapacityLimiter(_READERS_MAX)
@@ -189,12 +188,8 @@ class Audit:
             self._running = None
 
     async def _read(self, read: Callable[[LogSource], _Told], limiter: anyio.CapacityLimiter) -> _Told:
-        open_source = self._open
-        if open_source is None:
-            raise CodespaceError(ErrorCode.STORE_UNAVAILABLE, f"The event log is unavailable: {_IN_MEMORY}.")
-
         def run() -> _Told:
-            with open_source() as source:
+            with self._open() as source:
                 return read(Attended(source, lambda _position: from_thread.check_cancelled()))
 
         try:

@@ -3,7 +3,8 @@
 - `/operator` the operator's token; for reading, a browser's session does too, since event streams carry no header.
 - `/console` a browser's session, but for the page on which it logs in. What isn't reading has to come from a page of
   this very server; that it may act is shown to the page's own handler (`sessions`).
-- everything else: the agents' token, where one is configured.
+- everything else: the agents' token, where one is configured. Without it a browser
+  at `/` is refused by a page (`front`).
 
 Without an operator's token there is no operator's side, and its paths are like any other that leads nowhere.
 Source: contract A4, A6; decision 24.
@@ -15,6 +16,7 @@ from urllib.parse import quote
 from starlette.types import Scope
 
 from adapters.http import request_headers
+from adapters.http.front import front_refusal, is_for_person
 from adapters.http.refusal import UNAUTHORIZED, Refusal
 from adapters.http.sessions import Sessions
 
@@ -38,6 +40,7 @@ class Credentials:
         self._agents = _bearer(token)
         self._operators = _bearer(operator_token)
         self._sessions = sessions
+        self._front = front_refusal(None if operator_token is None else CONSOLE_PATH)
 
     def refusal(self, scope: Scope) -> Refusal | None:
         """Return why a request isn't let in, None if it is."""
@@ -46,7 +49,9 @@ class Credentials:
             return self._of_operator(scope, self._operators)
         if self._operators is not None and lies_at(path, CONSOLE_PATH):
             return self._of_console(scope, path)
-        return None if self._agents is None or _shows(scope, self._agents) else UNAUTHORIZED
+        if self._agents is None or _shows(scope, self._agents):
+            return None
+        return self._front if is_for_person(scope) else UNAUTHORIZED
 
     def _of_operator(self, scope: Scope, operators: bytes) -> Refusal | None:
         if request_headers.has(scope, b"authorization") or not request_headers.is_reading(scope):

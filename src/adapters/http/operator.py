@@ -35,7 +35,7 @@ from codespace_es.command_handlers.observing import (
     ProcessList,
     ReadProcess,
 )
-from codespace_es.command_handlers.previewing import ListPending, PendingList
+from codespace_es.command_handlers.previewing import AskPending, ListPending, PendingList, PendingPreview
 from codespace_es.command_handlers.resolve_request import ResolveAction
 from codespace_es.command_handlers.reverting import RevertOperation
 from codespace_es.command_handlers.steering import IntentAnswer
@@ -69,6 +69,7 @@ OPERATOR_CALLS = (
         (E.INTENT_NOT_FOUND, E.INTENT_NOT_EDITABLE),
     ),
     JsonCall("GET", "/operator/pending", ListPending, PendingList, listed="actions"),
+    JsonCall("GET", "/operator/pending/{id}", AskPending, PendingPreview, (E.NO_PENDING_ACTION, E.WORKSPACE_NOT_FOUND)),
     *(
         JsonCall(
             "POST", f"/operator/pending/{{id}}/{action}", ResolveAction, ResolveResult,

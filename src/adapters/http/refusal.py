@@ -14,9 +14,13 @@ class Refusal:
     error: str
     message: str | None = None
     headers: tuple[tuple[bytes, bytes], ...] = ()
+    page: str | None = None
+    """HTML that is sent instead, to a browser."""
 
     def body(self) -> bytes:
-        """Return the JSON that is sent."""
+        """Return what is sent: JSON, or the page."""
+        if self.page is not None:
+            return self.page.encode()
         told = {"error": self.error} if self.message is None else {"error": self.error, "message": self.message}
         return json.dumps(told, separators=(",", ":")).encode()
 
@@ -28,7 +32,7 @@ async def refuse(refusal: Refusal, scope: Scope, send: Send) -> None:
     """Send `refusal`, after which the connection is closed."""
     body = refusal.body()
     headers = [
-        (b"content-type", b"application/json"),
+        (b"content-type", b"application/json" if refusal.page is None else b"text/html; charset=utf-8"),
         (b"content-length", str(len(body)).encode()),
         (b"connection", b"close"),
         *refusal.headers,

@@ -23,6 +23,7 @@ from adapters.http.app import MCP_PATH, build_app
 from adapters.http.audit import Audit, OpenSource
 from adapters.http.console.routes import console_routes
 from adapters.http.credentials import CONSOLE_PATH
+from adapters.http.front import front_route
 from adapters.http.guard import Admittance
 from adapters.http.inbox import inbox_routes
 from adapters.http.json_calls import JsonSide
@@ -63,7 +64,7 @@ async def serve_http(
     listener: Listener,
     settings: HttpSettings,
     *,
-    open_source: OpenSource | None = None,
+    open_source: OpenSource,
     is_stateless: bool = True,
 ) -> None:
     """Serve until a signal comes; effects that have begun are waited for.
@@ -74,7 +75,7 @@ async def serve_http(
         life: Records why it ends.
         listener: The bound socket.
         settings: Who is let in, and whether the operator is.
-        open_source: Opens the log's file for the operator to look at; None: the log is in memory.
+        open_source: Opens the log for the operator to look at.
         is_stateless: See `build_app`.
     """
     admittance = Admittance.to_listener(
@@ -105,10 +106,11 @@ async def serve_http(
 
 
 def routes_beside_mcp(
-    codespace: Codespace, open_source: OpenSource | None, sessions: Sessions, *, operator_token: str | None
+    codespace: Codespace, open_source: OpenSource, sessions: Sessions, *, operator_token: str | None
 ) -> list[BaseRoute]:
-    """Return what is served beside `/mcp`: the inbox, and the operator's side where there is a token for it."""
-    routes: list[BaseRoute] = [*inbox_routes(codespace), openapi_route("/inbox")]
+    """Return what is served beside `/mcp`: the front page, the inbox, and, with a token for it, the operator's side."""
+    front = front_route(None if operator_token is None else CONSOLE_PATH)
+    routes: list[BaseRoute] = [front, *inbox_routes(codespace), openapi_route("/inbox")]
     if operator_token is not None:
         audit = Audit(open_source, codespace.world.clock)
         routes += [*operator_routes(codespace, audit), openapi_route("/operator")]

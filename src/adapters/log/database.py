@@ -136,6 +136,10 @@ class Database(Protocol):
         """Give a thread a connection of its own for a long read; in memory the shared one, locked."""
         ...
 
+    def shared_reads(self) -> Connection | None:
+        """Return a way for another thread to read a log in memory; None: whoever looks opens its place."""
+        ...
+
     def close(self) -> None:
         """Close every connection. May block."""
         ...

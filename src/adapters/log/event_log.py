@@ -14,13 +14,13 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from adapters.log import bodies, open_rows, statements
-from adapters.log.bodies import StoredBody
 from adapters.log.chain import GENESIS
 from adapters.log.database import Connection, Database
 from adapters.log.follow import News, follow
 from adapters.log.names import can_be_name
 from adapters.log.open_rows import OpenIndexDifference
 from adapters.log.places import LogPlace, open_database
+from adapters.log.reader import LogReader
 from adapters.log.rows import Decoder, encode_envelope, encode_event
 from adapters.log.submission import NewRow, Submission
 from adapters.log.writer import Writer
@@ -80,6 +80,7 @@ class StoredEventLog(EventLog):
             lock_timeout_seconds: How long an append waits for other processes.
         """
         self._place = place
+        self._catalogue = catalogue
         self._decoder = Decoder(catalogue)
         self._open_rule = open_rule
         self._instance_id = instance_id
@@ -256,9 +257,14 @@ class StoredEventLog(EventLog):
 
         return follow(read, changes, self._news, after=after, is_shared=self._place is not None)
 
-    async def stored_bodies(self) -> Sequence[StoredBody]:
-        """Return what is known of every stored body without the bytes, stream by stream."""
-        return await self._read_in_thread(lambda connection: list(bodies.list_all(connection)))
+    def open_reader(self) -> LogReader:
+        """Return the log for another thread to look at, which can't write it; a context manager.
+
+        In memory it is a share of the only connection, and ends with the log. Raises StoreUnavailableError.
+        """
+        place = self._place or self._opened().shared_reads()
+        assert place is not None, "a log is in a place or in memory"
+        return LogReader(place, self._catalogue)
 
     # The open index, checked and made anew
 

@@ -8,6 +8,7 @@ from typing import Self
 from adapters.log import bodies, open_rows, statements
 from adapters.log.bodies import StoredBody, StoredContent
 from adapters.log.chain import GENESIS, Break, RawRow, find_breaks
+from adapters.log.database import Connection
 from adapters.log.names import can_be_name
 from adapters.log.open_rows import OpenIndexDifference
 from adapters.log.places import LogPlace, connect_to_read
@@ -27,8 +28,8 @@ class LogReader:
     Iterators read the log as it was when they began.
     """
 
-    def __init__(self, place: LogPlace, catalogue: Catalogue) -> None:
-        """Open the log at `place`.
+    def __init__(self, place: LogPlace | Connection, catalogue: Catalogue) -> None:
+        """Open the log at `place`; or read it by a connection to it.
 
         Raises:
             LogMissingError: there is none.
@@ -36,7 +37,7 @@ class LogReader:
             StoreUnavailableError: it can't be read.
         """
         self._decoder = Decoder(catalogue)
-        self._connection = connect_to_read(place)
+        self._connection = connect_to_read(place) if isinstance(place, LogPlace) else place
 
     def __enter__(self) -> Self:
         return self

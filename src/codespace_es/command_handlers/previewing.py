@@ -6,6 +6,7 @@ Source: the pending-actions paper, *bias*, 5; contract A4.
 from collections.abc import Callable
 from typing import Any
 
+from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from codespace_es.aggregates.pending.events import EDITS_HANDLER
@@ -17,7 +18,8 @@ from codespace_es.command_handlers.outcomes import read_json
 from codespace_es.command_handlers.stacks import ReadStack, Session, read_stack
 from codespace_es.command_handlers.writing import PreparedPatch
 from codespace_es.ports.world import World
-from codespace_es.vocabulary.answer import Answer, Command
+from codespace_es.vocabulary.answer import Answer, Command, PendingHead
+from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller
 from codespace_es.vocabulary.identifiers import ActionId
 from codespace_es.vocabulary.workspace import Workspace
@@ -54,14 +56,9 @@ class PendingFile(BaseModel):
     after: str = Field(description="Version that it would get.")
 
 
-class PendingReport(BaseModel):
+class PendingReport(PendingHead):
     """An action that isn't over."""
 
-    model_config = ConfigDict(frozen=True)
-
-    id: str = Field(description="Name it in resolve.")
-    label: str = Field(description="What it would do.")
-    source_tool_name: str = Field(description="Who proposes it.")
     workspace_id: str = Field(description="Where.")
     work_id: str | None = Field(default=None, description="The work whose stack it is on.")
     created_at: int = Field(description="Unix seconds.")
@@ -108,3 +105,42 @@ async def _report(world: World, session: Session, stack: ReadStack, action_id: A
         details=await read_json(world.log, session.stream_id, action.details),
         files=tuple(PendingFile(path=each.path, before=each.before, after=each.after) for each in action.edits),
     )
+
+
+# One of them
+
+
+class AskPending(Command):
+    """Ask what an action that isn't over would do."""
+
+    id: str = Field(description="The action.")
+
+
+class PendingPreview(Answer):
+    """An action that isn't over, and what applying it would do to the files as they are now."""
+
+    action: PendingReport = Field(description="The action.")
+    shown: Any = Field(default=None, description="What its caller was shown.")
+    diff: str | None = Field(default=None, description="What it would change now; absent where only its tool knows.")
+    diff_truncated: bool | None = Field(default=None, description="The diff is cut.")
+    preview_error: dict[str, Any] | None = Field(default=None, description="Why applying it now would be refused.")
+
+
+async def ask_pending(world: World, command: AskPending, caller: Caller) -> PendingPreview:
+    """Return the action with its preview. Raises NO_PENDING_ACTION, WORKSPACE_NOT_FOUND."""
+    session = await placed(world, command.id)
+    stack = None if session is None else await settled_stack(world, session, caller)
+    action = None if stack is None else find(stack.state, command.id)
+    if session is None or stack is None or action is None:
+        raise CodespaceError(ErrorCode.NO_PENDING_ACTION, f"No action {command.id[:100]!r} waits to be resolved.")
+    told = PendingPreview(
+        action=await _report(world, session, stack, action.action_id),
+        shown=await read_json(world.log, session.stream_id, action.preview),
+    )
+    if action.handler != EDITS_HANDLER:
+        return told
+    try:
+        prepared = await to_thread.run_sync(plan_staged, world, session, action)
+    except CodespaceError as error:
+        return told.model_copy(update={"preview_error": error.to_wire()})
+    return told.model_copy(update={"diff": prepared.diff, "diff_truncated": prepared.is_diff_truncated})

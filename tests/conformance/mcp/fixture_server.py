@@ -174,7 +174,8 @@ async def main(root: str, *, is_stateless: bool) -> None:
             server = build_server(opened.codespace, opened.life)
             add_fixtures(server)
             await serve_http(
-                server, opened.codespace, opened.life, listener, address, is_stateless=is_stateless
+                server, opened.codespace, opened.life, listener, address, open_source=opened.log.open_reader,
+                is_stateless=is_stateless,
             )
 
 

@@ -65,7 +65,7 @@ class _Pages:
         begun = await self._timeline(request, AskTimeline(limit=_OVERVIEW_OPERATIONS, topic="operation.minted"))
         operations = [
             await ask(request, ReportOperation(operation_id=each.stream_id))
-            for each in reversed(begun.entries if begun is not None else ())
+            for each in reversed(begun.entries)
         ]
         return page(
             request, "overview.html", holds=holds.approvals, processes=processes.processes,
@@ -75,14 +75,8 @@ class _Pages:
             workspaces=list(self._acting.side.codespace.world.workspaces.values()),
         )
 
-    async def _timeline(self, request: Request, asked: AskTimeline) -> Page | None:
-        """Return a page of the timeline; None where the log has no file to read."""
-        try:
-            answer = await self._acting.ask(request, asked)
-        except CodespaceError as error:
-            if error.code is ErrorCode.STORE_UNAVAILABLE:
-                return None
-            raise
+    async def _timeline(self, request: Request, asked: AskTimeline) -> Page:
+        answer = await self._acting.ask(request, asked)
         assert isinstance(answer, Page)
         return answer
 

@@ -4,6 +4,7 @@ Every value is escaped, and what has no look of its own, such as a sign that tur
 Beside that the browser is told to run nothing but the console's script, and to ask nobody else for anything.
 """
 
+import json
 import re
 import shlex
 from collections.abc import Mapping
@@ -86,7 +87,7 @@ def _environment() -> Environment:
     )
     environment.filters.update(
         moment=_moment, look=lambda state: _LOOKS.get(state, ""), lines=_lines, output=_output, as_written=escape,
-        words=shlex.join, short=_short,
+        words=shlex.join, short=_short, json=_json,
     )
     environment.globals.update(
         diff=lambda text: Markup(markup.diff(text)),  # noqa: S704 - escaped line by line
@@ -106,6 +107,11 @@ def _finalize(value: Any) -> Any:
 def _lines(text: str) -> Markup:
     """Return text of several lines, for an element that keeps them."""
     return Markup("\n".join(markup.shown_lines(text)))  # noqa: S704 - escaped line by line
+
+
+def _json(told: Any) -> Markup:
+    """Return what a tool has said, as JSON that is easy to read."""
+    return _lines(json.dumps(told, indent=2, ensure_ascii=False))
 
 
 def _output(text: str) -> Markup:

@@ -83,6 +83,9 @@ class PostgresDatabase:
             finally:
                 link.close()
 
+    def shared_reads(self) -> None:
+        """Nothing: whoever looks connects."""
+
     def close(self) -> None:
         """Close every connection of threads."""
         if self._committer is not None:

@@ -23,6 +23,7 @@ from adapters.log.sqlite.connecting import (
     guard_version,
     make_private_file,
 )
+from adapters.log.sqlite.sharing import SharedReads
 from adapters.log.sqlite.turnstile import Turnstile, TurnTimeoutError
 from codespace_es.ports.fault_points import FaultHook
 from codespace_es.ports.log import StoreUnavailableError
@@ -159,6 +160,10 @@ class SqliteDatabase:
                 yield connection
             finally:
                 connection.close()
+
+    def shared_reads(self) -> SharedReads | None:
+        """Return a way for another thread to read a log in memory; None for a file, which it opens."""
+        return SharedReads(self.writing) if self.path is None else None
 
     def close(self) -> None:
         """Close every connection; the last one on a file folds its write-ahead log back."""

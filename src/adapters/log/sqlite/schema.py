@@ -7,6 +7,7 @@ file (with ORIGINATOR_ID_TYPE=text); it can't write through the view, which woul
 import re
 from collections.abc import Iterator
 
+from adapters.log.database import Connection
 from adapters.log.sqlite.connecting import driver
 from codespace_es.ports.log import LogFormatError, StoreUnavailableError
 
@@ -53,7 +54,7 @@ STATEMENTS = (
 _NAME = re.compile(r"CREATE (?:TABLE|INDEX|TRIGGER|VIEW) (\w+)")
 
 
-def differences(connection: driver.Connection) -> Iterator[str]:
+def differences(connection: Connection) -> Iterator[str]:
     """Yield what of the tables, views and triggers of a log file isn't as this product makes it.
 
     Whoever may write the file can plant a trigger that acts on every later append, or take those away that keep the
