@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from support.effort import EFFORT
 from support.postgres import PostgresMissingError, PostgresServer
 
 settings.register_profile("ci", derandomize=True, print_blob=True, deadline=None,
@@ -37,7 +38,7 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not str(item.path).endswith(LONGEST))
     for item in items:
-        if item.get_closest_marker("soak"):
+        if item.get_closest_marker("soak") or EFFORT > 1:
             item.add_marker(pytest.mark.timeout(0))
 
 

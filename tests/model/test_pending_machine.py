@@ -16,9 +16,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from codespace_es.aggregates.pending.events import PendingActionPushed
 from codespace_es.ports.fault_points import no_faults
 from codespace_es.ports.tool_host import ActionCall, CallbackRaisedError, CallbackResult
+from support.effort import examples
 from support.holds import audit
+from support.memory import MEMORY
 from support.pending import FakeToolHost, push_closure, push_edits, push_handler, resolve, stack_of
 from support.server import DieFrom, Server, ServerDied
 
@@ -44,7 +47,7 @@ class PendingActions(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.scratch = Path(tempfile.mkdtemp(prefix="codespace-model-"))
+        self.scratch = Path(tempfile.mkdtemp(dir=MEMORY, prefix="codespace-model-"))
         self.root = self.scratch / "ws"
         self.root.mkdir()
         self.file = self.root / "n.txt"
@@ -187,13 +190,14 @@ class PendingActions(RuleBasedStateMachine):
     @rule(name=SERVERS, moment=st.integers(1, 40), action=st.sampled_from(["apply", "discard"]))
     def die_while_resolving(self, name: str, moment: int, action: str) -> None:
         work, stack = next((work, stack) for work, stack in self.stacks.items() if stack)
-        top, server = stack[-1], self.servers.pop(name)
+        top, server = stack[-1], self.servers[name]
         server.hook = fate = DieFrom(moment)
         told = None
         with suppress(ServerDied):
             given = {"workspace_id": "demo", "work_id": work, "reason": "r"}
             told = self.portal.call(self._call, server, action, given)
         server.hook = no_faults
+        del self.servers[name]
         self.portal.call(server.die)
         if told is not None and not fate.has_struck:
             if action == "apply":
@@ -208,6 +212,12 @@ class PendingActions(RuleBasedStateMachine):
     def _look(self, name: str, work: str, top: Waiting) -> None:
         """Take from the log what nobody could know, and hold it to what may be."""
         recorded = self.portal.call(stack_of, self.servers[name], work)
+        stack = self.stacks[work]
+        known = {*self.over, *(each.action_id for each in stack)}
+        for pushed in (each.event for each in recorded.recorded):
+            if isinstance(pushed, PendingActionPushed) and pushed.action_id not in known:
+                assert pushed.label == f"inner of {top.label}", "only its callback has pushed meanwhile"
+                stack.append(Waiting(pushed.action_id, "handler", name, pushed.label, 0))
         ends = {
             each.event.action_id: each.event.outcome
             for each in recorded.recorded if each.topic == "pending.action_popped.v1"
@@ -220,7 +230,10 @@ class PendingActions(RuleBasedStateMachine):
             assert number == self.number, "what isn't applied has written nothing"
         self.number = number
         if ended is not None:
-            self._end(self.stacks[work], top, ended)
+            self._end(stack, top, ended)
+        else:  # it is on top again, above what its callback has pushed
+            stack.remove(top)
+            stack.append(top)
 
     def _resolve(self, name: str, action: str, work: str, *, is_anywhere: bool = False, **more: Any) -> dict:
         given = more if is_anywhere else {"workspace_id": "demo", "work_id": work, **more}
@@ -251,4 +264,4 @@ class PendingActions(RuleBasedStateMachine):
 
 
 TestPendingActions = PendingActions.TestCase
-TestPendingActions.settings = settings(max_examples=10, stateful_step_count=20)
+TestPendingActions.settings = settings(max_examples=examples(10), stateful_step_count=20)

@@ -41,7 +41,8 @@ class Intent:
     intent_id: str
     work_id: str | None
     delivery: str
-    body: str
+    body: str | None
+    """None: a stop for which no reason was given."""
     state: str = "draft"
     revision: int = 1
     position: int = 1
@@ -225,7 +226,7 @@ class Steering(RuleBasedStateMachine):
         target = work_id if is_open else None
         assert (notice["kind"], notice.get("work_id")) == ("stop_notice", target)
         self.model.intents[notice["intent_id"]] = Intent(
-            notice["intent_id"], target, "next_checkpoint", reason or "", "claimed" if is_open else "queued",
+            notice["intent_id"], target, "next_checkpoint", reason, "claimed" if is_open else "queued",
             position=self.model.last_position(target) + 1,
         )
         if is_open:
@@ -368,7 +369,7 @@ class Steering(RuleBasedStateMachine):
             told = self._ask("left", inbox.ListIntents(work_id=work_id), "cli")["intents"]
             for each in told:
                 known = self.model.intents[each["intent_id"]]
-                assert (each["state"], each["revision"], each["position"], each["delivery"], each.get("body", "")) == (
+                assert (each["state"], each["revision"], each["position"], each["delivery"], each.get("body")) == (
                     known.state, known.revision, known.position, known.delivery, known.body
                 )
             both = {each.intent_id for each in [*self.model.of(work_id), *self.model.of(None)]}

@@ -1,10 +1,10 @@
-"""How hard the searching tests search: `CODESPACE_EFFORT=10` has them try ten times as many examples."""
+"""How hard the searching tests search: `CODESPACEEFFORT=10` has them try ten times as many examples."""
 
 import os
 
-_EFFORT = int(os.environ.get("CODESPACE_EFFORT", "1"))
+EFFORT = int(os.environ.get("CODESPACEEFFORT", "1"))
 
 
 def examples(number: int) -> int:
     """Return how many examples a test tries that tries `number` by default."""
-    return number * _EFFORT
+    return number * EFFORT
