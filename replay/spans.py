@@ -118,7 +118,7 @@ class Spans:
         if began is None or not isinstance(minted := began.event, OperationMinted):
             return None
         root, parent = _place(began, minted.work_id, minted.approval_id)
-        name = minted.source_tool_name or minted.source
+        name = minted.told_source
         facts: Facts = {
             "codespace.operation.id": recorded.stream_id, "codespace.operation.status": finished.status,
             "codespace.operation.source": minted.source, "codespace.operation.files": len(minted.plan),

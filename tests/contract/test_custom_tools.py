@@ -45,6 +45,7 @@ async def create_tool(api):
     "prints": with_body("prints", """
 import os, subprocess, sys
 print("BY PYTHON")
+print("BY HALF", "\\ud800")
 os.write(1, b"BY DESCRIPTOR\\n")
 subprocess.run(["echo", "BY A CHILD"])
 sys.stderr.write("BY STDERR\\n")
@@ -205,7 +206,7 @@ async def test_the_workspace_has_to_be_named_and_known(client: Client) -> None:
 async def test_what_it_prints_goes_to_the_servers_log(client: Client, scratch: Path) -> None:
     assert await ask(client, "prints", workspace_id="demo") == {"content": ""}
     log = read_log(scratch)
-    for words in ("BY PYTHON", "BY DESCRIPTOR", "BY A CHILD", "BY STDERR", "prints.py: BY LOGGER 7"):
+    for words in ("BY PYTHON", "BY HALF \\ud800", "BY DESCRIPTOR", "BY A CHILD", "BY STDERR", "prints.py: BY LOGGER 7"):
         assert words in log
 
 

@@ -252,6 +252,24 @@ async def test_an_apply_is_held_whatever_its_reason_and_runs_once_when_it_is_res
     assert audit(tmp_path).findings == ()
 
 
+async def test_a_grant_that_is_resumed_in_another_server_than_its_closure_s_is_kept_for_that_one(
+    tmp_path: Path, root: Path, host: FakeToolHost
+):
+    async with serve(tmp_path, root, host, approvals="confirm") as first, \
+            serve(tmp_path, root, other := FakeToolHost(), approvals="confirm") as second:
+        pushed = await push_closure(first, host, returns("done"))
+        held = (await resolve(first, id=pushed.action_id))["approval_id"]
+        await grant(first, held)
+        version = len(await first.log.read_stream(held))
+        refusal = await resume(second, held)
+        assert (refusal["code"], refusal["detail"]["outcome"]) == ("APPLY_FAILED", "returned")
+        assert (refusal["approval_id"], refusal["detail"]["id"]) == (held, pushed.action_id)
+        assert (len(await first.log.read_stream(held)), other.calls) == (version, [])
+        assert (await resume(first, held))["resolve"]["source_result"]["text"] == "done"
+        assert (await resume(second, held))["resolve"]["replayed"] is True
+    assert audit(tmp_path).findings == ()
+
+
 @pytest.mark.parametrize("state", ["pending", "granted"])
 async def test_a_discard_is_never_held_and_denies_the_hold_in_the_same_append(
     tmp_path: Path, root: Path, host: FakeToolHost, state: str

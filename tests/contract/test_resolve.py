@@ -207,6 +207,8 @@ async def test_what_a_callback_writes_is_a_custom_tools_whatever_name_it_gives_i
     minted = (await server.world.log.read_stream(told["operation_id"]))[0].event
     assert isinstance(minted, OperationMinted)
     assert (minted.source, minted.source_tool_name) == ("custom_tool", "ast_edit")
+    report = await ask(server, ReportOperation(operation_id=told["operation_id"]))
+    assert report["source"] == "custom_tool", "a name of ours is believed of nobody else"
 
 
 async def test_an_apply_that_raises_is_on_top_again_under_its_id_and_can_be_applied_again(

@@ -246,6 +246,9 @@ async def test_input_is_taken_in_order_and_closed_behind_the_end(workshop: Works
 async def test_a_child_that_never_reads_blocks_nobody_and_its_queue_is_bounded(workshop: Workshop) -> None:
     deaf = await workshop.run("sleep", "600", stdin="pipe")
     await deaf.write(b"x" * (15 << 20), is_eof=False)
+    deaf.require_room(1000)
+    with pytest.raises(LimitReachedError):
+        deaf.require_room(2 << 20)
     with pytest.raises(LimitReachedError):
         await deaf.write(b"x" * (2 << 20), is_eof=False)
     assert (await workshop.ended("cat")).wait_status == 0
@@ -257,6 +260,8 @@ async def test_a_child_that_never_reads_blocks_nobody_and_its_queue_is_bounded(w
 
 async def test_input_that_isnt_there_or_was_closed_by_the_child_is_refused(workshop: Workshop) -> None:
     without = await workshop.run("sleep", "600")
+    with pytest.raises(InputClosedError):
+        without.require_room(0)
     with pytest.raises(InputClosedError):
         await without.write(b"x", is_eof=False)
     with pytest.raises(NotTerminalError):

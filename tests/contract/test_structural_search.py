@@ -266,6 +266,27 @@ def test_a_worker_that_is_killed_before_its_first_word_is_replaced_a_few_times(t
         crew.close()
 
 
+async def test_workers_that_never_get_to_their_first_word_are_told_of_and_tried_again(tmp_path, monkeypatch):
+    files = tree(tmp_path, a_py="f(1)\n")
+
+    class Stillborn(WorkerLink):
+        def __init__(self, **more: Any) -> None:
+            super().__init__(**more)
+            os.kill(self.pid, signal.SIGKILL)
+
+    async with open_structural_search(files_changed_max=10) as search:
+        with monkeypatch.context() as dying:
+            dying.setattr("adapters.structural.crew.WorkerLink", Stillborn)
+            for act in (
+                lambda: search.find(files, ANYWHERE, "f($A)", limit=1, offset=0),
+                lambda: search.rewrite(files, ANYWHERE, [Rewriting("f($A)", "g($A)")], limit=None),
+            ):
+                with pytest.raises(CodespaceError, match="call again later, or use search") as caught:
+                    await act()
+                assert caught.value.code is ErrorCode.TOOL_FAILED
+        assert len((await search.find(files, ANYWHERE, "f($A)", limit=1, offset=0)).matches) == 1
+
+
 def test_a_file_that_the_workers_die_of_is_skipped_and_the_others_are_read(tmp_path):
     deep = "(" * 200_000 + "f(1)" + ")" * 200_000
     files = tree(tmp_path, a_py="f(1)\n", b_js=deep, c_py="f(1)\n")

@@ -105,7 +105,7 @@ def _row_of(source: LogReader, operation_id: OperationId) -> Iterator[tuple[int,
         if isinstance(minted := recorded.event, OperationMinted):
             paths = [row.path for row in minted.plan]
             more = f" and {len(paths) - _PATHS_SHOWN_MAX} more" if len(paths) > _PATHS_SHOWN_MAX else ""
-            what = f"{minted.source_tool_name or minted.source}: {', '.join(paths[:_PATHS_SHOWN_MAX])}{more}"
+            what = f"{minted.told_source}: {', '.join(paths[:_PATHS_SHOWN_MAX])}{more}"
             yield recorded.position, operation_id, moment(project(recorded)), what
 
 

@@ -34,13 +34,7 @@ class InputPump:
             InputClosedError: it can't be written any more.
             LimitReachedError: too much waits already; nothing was queued.
         """
-        if self._is_closed or self._is_end_queued:
-            raise InputClosedError("The input is closed.")
-        if self._queue.size_bytes + len(content) > QUEUED_BYTES_MAX:
-            raise LimitReachedError(
-                f"{self._queue.size_bytes} bytes of input wait for the command to read them; "
-                f"with these {len(content)} they would be more than {QUEUED_BYTES_MAX}."
-            )
+        self.require_room(len(content))
         self._queue.put(content, is_eof=is_eof)
         self._is_end_queued = is_eof and not self._is_terminal
         if self._waiting is not None:
@@ -50,6 +44,16 @@ class InputPump:
         if not self._queue.is_empty:
             self._waiting = anyio.CancelScope()
             self._tasks.start_soon(self._write_rest, self._waiting)
+
+    def require_room(self, size_bytes: int) -> None:
+        """Pass if so many bytes would be taken now. Raises InputClosedError, LimitReachedError."""
+        if self._is_closed or self._is_end_queued:
+            raise InputClosedError("The input is closed.")
+        if self._queue.size_bytes + size_bytes > QUEUED_BYTES_MAX:
+            raise LimitReachedError(
+                f"{self._queue.size_bytes} bytes of input wait for the command to read them; "
+                f"with these {size_bytes} they would be more than {QUEUED_BYTES_MAX}."
+            )
 
     def close(self) -> None:
         """Close the input and drop what waits. A second call does nothing."""

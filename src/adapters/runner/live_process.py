@@ -126,10 +126,17 @@ class SpawnedProcess:
 
     async def write(self, content: bytes, *, is_eof: bool) -> None:
         """Queue input, in order of the calls. Raises InputClosedError, LimitReachedError, RunnerLostError."""
+        self._require_input().write(content, is_eof=is_eof)
+
+    def require_room(self, size_bytes: int) -> None:
+        """Pass if a `write` of so many bytes would be taken now. Raises as it does."""
+        self._require_input().require_room(size_bytes)
+
+    def _require_input(self) -> InputPump:
         self._require_link()
         if self._input is None:
             raise InputClosedError("The command was started without an input.")
-        self._input.write(content, is_eof=is_eof)
+        return self._input
 
     async def resize(self, rows: int, columns: int) -> None:
         """Give the terminal another size. Nothing happens once it is gone."""

@@ -19,9 +19,11 @@ from adapters.structural.inquiry import unusable
 from adapters.structural.patterns import fault_of_pattern, fault_of_replacement
 from adapters.structural.remaking import rewrite_files
 from adapters.structural.scope import wanted_language
+from adapters.structural.worker_link import WorkerUnavailableError
 from codespace_es.ports.files import WorkspaceFiles
 from codespace_es.ports.structural_search import RewriteFindings, Rewriting, StructuralFindings, StructuralScope
 from codespace_es.vocabulary import limits
+from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 
 _CREW_SIZE_MAX: Final = 4
 _IDLE_SECONDS_MAX: Final = 300.0
@@ -74,6 +76,12 @@ class CrewStructuralSearch:
 
         try:
             return await to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._line)
+        except WorkerUnavailableError as error:
+            raise CodespaceError(
+                ErrorCode.TOOL_FAILED,
+                f"Code can't be looked at by its structure now: {error} Nothing was changed. Memory or processes may "
+                "be short on the server: call again later, or use search.",
+            ) from error
         finally:
             left.set()
 

@@ -5,7 +5,7 @@ what the disk says; a refusal is minted and finished in one append. Source: even
 """
 
 from dataclasses import dataclass
-from typing import Literal, assert_never
+from typing import Literal, assert_never, get_args
 
 from pydantic import Field
 
@@ -47,6 +47,12 @@ class OperationMinted(Event):
     removed_directories: tuple[str, ...] = Field(
         default=(), description="Directories an undo removes when empty, parents first."
     )
+
+    @property
+    def told_source(self) -> str:
+        """What asked, for readers: a custom tool by the name it gives itself, unless that is one of ours."""
+        is_told = self.source_tool_name is not None and self.source_tool_name not in get_args(OperationSource)
+        return self.source_tool_name if is_told and self.source_tool_name else self.source
 
     @property
     def undone(self) -> tuple[OperationId, ...]:

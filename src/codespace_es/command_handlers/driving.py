@@ -56,12 +56,16 @@ async def write_input(world: World, command: WriteInput, caller: Caller) -> Done
 
 
 async def _write(world: World, located: Located, content: bytes, *, is_eof: bool, caller: Caller) -> None:
-    """Put on record that it is written, then write it. The command's turn is ours."""
+    """Put on record that it is written, then write it. The command's turn is ours, so room that there is stays.
+
+    What is refused isn't on record, unless the command closed its input between the two.
+    """
     living = located.require_running()
     mac = hmac.digest(world.input_key, content, "sha256").hex()
     sent = ProcessInputSent(size_bytes=len(content), is_eof=is_eof, mac=mac)
-    await append_decided(world.log, PROCESS, located.process_id, RecordInput(sent), caller)
     try:
+        living.handle.require_room(len(content))
+        await append_decided(world.log, PROCESS, located.process_id, RecordInput(sent), caller)
         await living.handle.write(content, is_eof=is_eof)
     except (InputClosedError, RunnerLostError) as error:
         raise CodespaceError(

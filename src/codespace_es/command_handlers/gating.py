@@ -4,8 +4,9 @@ It looks at the call's own stack, so one session never stops another; `resolve(d
 what has to do with commands that run already, pass. Source: decision 29; the pending-actions paper, *bias*, 4.
 """
 
+from codespace_es.aggregates.approval import ApprovalCreated
 from codespace_es.command_handlers.choosing import Named, waiting_stacks
-from codespace_es.command_handlers.orphaning import settled_stack
+from codespace_es.command_handlers.orphaning import require_appliable_here, settled_stack
 from codespace_es.command_handlers.stacks import Session
 from codespace_es.ports.world import World
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
@@ -37,6 +38,20 @@ async def require_resolved(world: World, workspace: Workspace, work_id: str | No
             "call": {"tool": "resolve", "arguments": {"action": "apply or discard", "id": head.action_id}},
         },
     )
+
+
+async def require_resumable(world: World, workspace: Workspace, created: ApprovalCreated, caller: Caller) -> None:
+    """Pass if a held request may run here and now; what is refused leaves its grant as it is.
+
+    A preview may have to be resolved before it; a hold of `resolve` is what resolves one, where its callback is.
+
+    Raises:
+        CodespaceError: PENDING_ACTION_UNRESOLVED; APPLY_FAILED with the outcome `returned`.
+    """
+    if created.tool != "resolve":
+        await require_resolved(world, workspace, created.work_id, caller)
+    elif created.action_id is not None:
+        await require_appliable_here(world, Session(workspace, created.work_id), created.action_id, caller)
 
 
 async def _gated_session(world: World, given: Named) -> Session | None:

@@ -14,7 +14,7 @@ from codespace_es.admission import lives
 from codespace_es.aggregates.operation import OPERATION, Minted
 from codespace_es.aggregates.pending.events import PendingActionPopped, PendingActionPushed, PendingResolveStarted
 from codespace_es.aggregates.pending.rules import OrphanActions
-from codespace_es.aggregates.pending.state import Resolving
+from codespace_es.aggregates.pending.state import Resolving, find
 from codespace_es.command_handlers.concluding import Discarded, NotApplied, apply_failed, conclude
 from codespace_es.command_handlers.ending import as_recovery
 from codespace_es.command_handlers.settling import settle_when_free
@@ -54,6 +54,19 @@ def require_callback_here(world: World, stack: ReadStack, action: PendingActionP
     answer = conclude(stack.folded, NotApplied(apply_failed(_ELSEWHERE), "returned"), started=started).answer
     assert isinstance(answer, CodespaceError), "what returns is told as an error"
     raise answer
+
+
+async def require_appliable_here(world: World, session: Session, action_id: ActionId, caller: Caller) -> None:
+    """Pass unless another server has the callback of an action that isn't over: what is refused so can be asked there.
+
+    Raises:
+        CodespaceError: APPLY_FAILED with the outcome `returned`.
+    """
+    stack = await settled_stack(world, session, caller)
+    action = find(stack.state, action_id)
+    if action is None or action.handler is not None or stack.pusher(action) == world.instance_id:
+        return
+    raise apply_failed(_ELSEWHERE).with_detail(id=action_id, label=action.label, outcome="returned")
 
 
 async def orphan_actions(

@@ -26,7 +26,7 @@ from codespace_es.aggregates.approval import (
 )
 from codespace_es.command_handlers.consuming import BLOCKED_CODES, Outcome, consumption
 from codespace_es.command_handlers.executing import ExecResult, dispatch_of
-from codespace_es.command_handlers.gating import require_resolved
+from codespace_es.command_handlers.gating import require_resumable
 from codespace_es.command_handlers.holding import expire_if_due, find_workspace, read_arguments
 from codespace_es.command_handlers.parking import is_left, park_if_left
 from codespace_es.command_handlers.resumable import RESUMABLE, to_stored
@@ -87,9 +87,9 @@ async def _resume(world: World, approval_id: ApprovalId, caller: Caller) -> Resu
     if isinstance(approval.state, Queued | Resuming):
         raise _conflict(approval_id, "its resume is in progress")
     assert not isinstance(approval.state, Unheld), "it was asked for before"
-    await _require_resolved(world, approval.state.created, caller)
     try:
         queued = approval.decide(QueueApproval(world.clock.now()))
+        await _require_resumable(world, approval.state.created, caller)
     except CodespaceError as error:
         raise error.with_detail(approval_id=approval_id) from error
     if not world.under_way.begin(approval_id):
@@ -104,11 +104,11 @@ async def _resume(world: World, approval_id: ApprovalId, caller: Caller) -> Resu
         world.under_way.end(approval_id)
 
 
-async def _require_resolved(world: World, created: ApprovalCreated, caller: Caller) -> None:
-    """Pass if no preview has to be resolved before the held request; a hold of `resolve` is what resolves one."""
+async def _require_resumable(world: World, created: ApprovalCreated, caller: Caller) -> None:
+    """Pass if nothing has to come before the held request, and it can run in this server."""
     workspace = find_workspace(world, created.workspace_key)
-    if workspace is not None and created.tool != "resolve":
-        await require_resolved(world, workspace, created.work_id, caller)
+    if workspace is not None:
+        await require_resumable(world, workspace, created, caller)
 
 
 async def _run(world: World, approval_id: ApprovalId, created: ApprovalCreated, caller: Caller) -> ResumeResult:

@@ -160,6 +160,14 @@ class LiveProcess(Protocol):
         """Return an empty chunk that tells where the output stands."""
         ...
 
+    def require_room(self, size_bytes: int) -> None:
+        """Pass if a `write` of so many bytes would be taken now. Nothing but another `write` makes the room smaller.
+
+        Raises:
+            InputClosedError, LimitReachedError, RunnerLostError: as `write`.
+        """
+        ...
+
     async def write(self, content: bytes, *, is_eof: bool) -> None:
         """Queue input, in order of the calls; return when it was taken by the pipe or terminal, or queued for it.
 

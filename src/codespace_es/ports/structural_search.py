@@ -125,7 +125,8 @@ class StructuralSearch(Protocol):
 
     Errors of both methods: UNSUPPORTED_LANGUAGE; INVALID_ARGUMENT for a glob, a pattern, a replacement or a selector
     that can't be used in any language it would be used in (`field` in the detail); FILE_OPERATION_FAILED when the root
-    can't be listed. A cancelled call ends soon, and leaves nothing behind.
+    can't be listed; TOOL_FAILED when there is nobody to look, since the workers can't start. A cancelled call ends
+    soon, and leaves nothing behind.
     """
 
     async def find(

@@ -32,7 +32,9 @@ class OperationReport(Answer):
     status: str = Field(description="unknown while it isn't finished.")
     replayed: bool = Field(default=False, description="Always false here.")
     kind: str = Field(default="patch", description="Always patch.")
-    source: str = Field(description="apply_patch, ast_edit, revert or the custom tool's name.")
+    source: str = Field(
+        description="apply_patch, ast_edit, revert or the custom tool's name; custom_tool if that is one of these."
+    )
     workspace_id: str = Field(description="Where.")
     check_only: bool = Field(description="It was a preview.")
     created_at: int = Field(description="Unix seconds.")
@@ -71,7 +73,7 @@ def project(recorded: Sequence[RecordedEvent]) -> OperationReport:
     return OperationReport(
         operation_id=recorded[0].stream_id,
         status=finished.status if finished else "unknown",
-        source=minted.source_tool_name or minted.source,
+        source=minted.told_source,
         workspace_id=minted.workspace_id,
         check_only=minted.check_only,
         created_at=ledger[0].at,

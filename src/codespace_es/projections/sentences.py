@@ -127,7 +127,7 @@ def _claim_released(event: ClaimReleased) -> str:
 
 
 def _operation_minted(event: OperationMinted) -> str:
-    who = "An undo" if event.source == "revert" else event.source_tool_name or event.source
+    who = "An undo" if event.source == "revert" else event.told_source
     if not event.plan:
         return f"{who} in workspace {event.workspace_id} was recorded, with nothing planned."
     verb = "would change" if event.check_only else "is about to change"

@@ -45,7 +45,8 @@ def _prepare() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.dont_write_bytecode = True
     if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True)  # what is printed is in the log in its order
+        # What is printed is in the log in its order, and what no encoding has stands there escaped.
+        sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="codespace-es: %(name)s: %(message)s")
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
         file.write("1000")  # if memory runs out, this process goes and the server stays
