@@ -7,11 +7,12 @@ of `api` is checked by the server as if a client had called. Source: docs/custom
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, Protocol
 
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel  # only for those whose tools have models: a process of tools starts without it
 
 __all__ = [
     "Api", "CodespaceError", "Context", "ErrorCode", "ExecOutcome", "File", "Match", "PatchOutcome", "Tool",
@@ -64,7 +65,7 @@ class Tool:
     """A short title for people."""
     description: str
     """What it does and when to call it: a model reads this."""
-    parameters: type[BaseModel] | Mapping[str, Any]
+    parameters: "type[BaseModel] | Mapping[str, Any]"
     """A pydantic model, or a JSON schema of type object. The server adds `workspace_id` and `work_id`."""
     execute: Execute
     annotations: Mapping[str, Any] = field(default_factory=dict)

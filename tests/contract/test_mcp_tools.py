@@ -42,7 +42,7 @@ async def client(tmp_path_factory: pytest.TempPathFactory, root: Path, era: Era)
     (looked_at / "keep.txt").write_text("hi")
     os.symlink("keep.txt", looked_at / "link.txt")
     command = product(scratch, f"demo={root}:workspace-write", f"look={looked_at}:read-only")
-    async with connected(from_nothing(command), scratch, era) as connection:
+    async with connected(from_nothing(command) if era == ERAS[0] else command, scratch, era) as connection:
         yield connection
 
 

@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from support.stdio_client import SECONDS_MAX, RawClient, environment, raw_client, read_log, scripted_door
+from support.warm_servers import open_server
 
 pytestmark = pytest.mark.anyio
 
@@ -214,8 +215,9 @@ async def test_sockets_serve_as_well_as_pipes(tmp_path: Path, is_one: bool) -> N
     other_near, other_far = (near, far) if is_one else socket.socketpair()
     with near, far, other_near, other_far:
         with (tmp_path / "server.log").open("ab") as log:
-            process = await anyio.open_process(
-                scripted_door(), env=environment(tmp_path), stdin=far, stdout=other_far, stderr=log
+            process = await open_server(
+                scripted_door(), env=environment(tmp_path), cwd=tmp_path, stdin=far.fileno(),
+                stdout=other_far.fileno(), stderr=log,
             )
         far.close()
         other_far.close()
@@ -235,23 +237,36 @@ async def test_sockets_serve_as_well_as_pipes(tmp_path: Path, is_one: bool) -> N
 _PINGS = '{"jsonrpc":"2.0","id":1,"method":"ping"}\nnonsense\n{"jsonrpc":"2.0","id":2,"method":"ping"}\n'
 
 
-@pytest.mark.parametrize(("redirections", "reason"), [
-    ("<requests >answers", "eof"),
-    ("<requests >/dev/full", "output_closed"),
-    ("<&- >answers", "eof"),
-    ("<requests >&-", "eof"),
-    ("</dev/null >/dev/null", "eof"),
+@pytest.mark.parametrize(("source", "target", "reason"), [
+    ("requests", "answers", "eof"),
+    ("requests", "/dev/full", "output_closed"),
+    (None, "answers", "eof"),
+    ("requests", None, "eof"),
+    ("/dev/null", "/dev/null", "eof"),
 ])
 async def test_files_full_devices_and_closed_streams_are_served_to_an_end(
-    tmp_path: Path, redirections: str, reason: str
+    tmp_path: Path, source: str | None, target: str | None, reason: str
 ) -> None:
     (tmp_path / "requests").write_text(_PINGS)
-    command = " ".join(["exec", *scripted_door(), redirections])
-    async with raw_client(["sh", "-c", command], tmp_path, initializes=False) as client:
+    command = scripted_door()
+    if source is None or target is None:  # that a stream is closed has to be so from the interpreter's beginning
+        closed = "<&-" if source is None else ">&-"
+        command = ["sh", "-c", f"exec {' '.join(command)} {closed}"]
+    with (
+        (tmp_path / (source or "/dev/null")).open("rb") as requests,
+        (tmp_path / (target or "/dev/null")).open("wb") as answers,
+        (tmp_path / "server.log").open("ab") as log,
+    ):
+        process = await open_server(
+            command, env=environment(tmp_path), cwd=tmp_path, stdin=requests.fileno(), stdout=answers.fileno(),
+            stderr=log,
+        )
+    async with process:
         with anyio.fail_after(SECONDS_MAX):
-            assert await client.exit_code() == 0
-        assert f"stopped {reason}" in client.log
-        assert "Traceback" not in client.log
-    if redirections == "<requests >answers":
+            assert await process.wait() == 0
+    log_text = read_log(tmp_path)
+    assert f"stopped {reason}" in log_text
+    assert "Traceback" not in log_text
+    if (source, target) == ("requests", "answers"):
         answers = [json.loads(line) for line in (tmp_path / "answers").read_text().splitlines()]
         assert sorted(str(answer["id"]) for answer in answers) == ["1", "2", "None"]

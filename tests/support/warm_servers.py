@@ -177,24 +177,27 @@ def can_be_warm(command: list[str]) -> bool:
 
 async def open_server(
     command: list[str], *, env: Mapping[str, str], cwd: Path | str | None, stderr: Any, stdout: int | None = None,
-    start_new_session: bool = False, has_input: bool = True,
+    start_new_session: bool = False, has_input: bool = True, stdin: int | None = None,
 ) -> Process:
-    """Start a server whose stdin is a pipe, or nothing; its stdout is `stdout`, or a pipe too."""
+    """Start a server whose stdin is `stdin`, a pipe, or nothing; its stdout is `stdout`, or a pipe too."""
     if not can_be_warm(command):
         return await anyio.open_process(
             command, env=env, cwd=cwd, stderr=stderr, stdout=subprocess.PIPE if stdout is None else stdout,
-            stdin=subprocess.PIPE if has_input else None, start_new_session=start_new_session,
+            stdin=subprocess.PIPE if has_input and stdin is None else stdin, start_new_session=start_new_session,
         )
     request = {"command": command, "env": dict(env), "cwd": str(cwd or os.getcwd()),
                "start_new_session": start_new_session}
-    reading, writing = os.pipe() if has_input else (os.open(os.devnull, os.O_RDONLY), -1)
+    if stdin is not None:
+        reading, writing = os.dup(stdin), -1
+    else:
+        reading, writing = os.pipe() if has_input else (os.open(os.devnull, os.O_RDONLY), -1)
     output, theirs = os.pipe() if stdout is None else (-1, os.dup(stdout))
     try:
         pid, pidfd, report = _parent_for(env).fork(request, reading, theirs, stderr.fileno())
     finally:
         os.close(reading)
         os.close(theirs)
-    return WarmProcess(pid, pidfd, report, InputPipe(writing) if has_input else None,
+    return WarmProcess(pid, pidfd, report, None if writing == -1 else InputPipe(writing),
                        OutputPipe(output) if stdout is None else None)
 
 

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Literal, Self
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from codespace_es.vocabulary.limits import ERROR_TEXT_CHARACTERS_MAX
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 Retry = Literal["never", "after_change", "now"]
 """May the same request succeed later: never, after something has changed, or at once."""

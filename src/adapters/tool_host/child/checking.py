@@ -3,16 +3,18 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import jsonschema
-from pydantic import BaseModel, ValidationError
 from referencing import Registry as SchemaRegistry
 from referencing.exceptions import Unresolvable
 
 from adapters.tool_host.child.running import describe, to_json
 from codespace_es.tools import CodespaceError, ErrorCode
 from codespace_es.vocabulary import limits
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ADDED: Final = ("workspace_id", "work_id")
@@ -35,7 +37,7 @@ class LoadedTool:
     label: str
     description: str
     schema: Mapping[str, Any]
-    model: type[BaseModel] | None
+    model: "type[BaseModel] | None"
     """None: the schema was given itself."""
     annotations: Mapping[str, Any]
     timeout: float
@@ -44,6 +46,8 @@ class LoadedTool:
     def read(self, given: Mapping[str, Any]) -> Any:
         """Return the arguments as `execute` takes them. Raises CodespaceError: INVALID_ARGUMENT."""
         if self.model is not None:
+            from pydantic import ValidationError
+
             try:
                 return self.model.model_validate(given)
             except ValidationError as error:
@@ -120,11 +124,11 @@ def _text(given: Any, name: str) -> str:
     return value
 
 
-def _schema(parameters: Any) -> tuple[dict[str, Any], type[BaseModel] | None]:
+def _schema(parameters: Any) -> tuple[dict[str, Any], "type[BaseModel] | None"]:
     """Return the JSON schema of a tool's arguments, and the model that it is of."""
     model = None
     try:
-        if isinstance(parameters, type) and issubclass(parameters, BaseModel):
+        if _is_model(parameters):
             model, parameters = parameters, parameters.model_json_schema()
         if not isinstance(parameters, Mapping):
             raise ToolProblemError("parameters has to be a pydantic model or a JSON schema (a dictionary).")
@@ -144,6 +148,15 @@ def _schema(parameters: Any) -> tuple[dict[str, Any], type[BaseModel] | None]:
         if added in parameters.get("properties", {}):
             raise ToolProblemError(f"parameters names {added}, which the server adds: take it from the context.")
     return dict(parameters), model
+
+
+def _is_model(parameters: Any) -> "TypeGuard[type[BaseModel]]":
+    """Return whether it is a pydantic model. Without one, the process never imports pydantic."""
+    if not isinstance(parameters, type):
+        return False
+    from pydantic import BaseModel
+
+    return issubclass(parameters, BaseModel)
 
 
 def _annotations(given: Any) -> dict[str, Any]:
