@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from uuid import UUID
 
 from adapters.log.event_log import StoredEventLog
+from adapters.log.places import LogPlace
 from codespace_es.aggregates.claim import CLAIM, TakeClaim
 from codespace_es.aggregates.instance import (
     INSTANCE,
@@ -207,20 +207,20 @@ class ScriptedServer:
 
 
 @asynccontextmanager
-async def open_server(path: Path, *, number: int = 1, root: str = "/srv/demo"):  # type: ignore[no-untyped-def]  # tests only
-    """Give a scripted server on the log at `path`; servers with different numbers are different instances."""
+async def open_server(place: LogPlace, *, number: int = 1, root: str = "/srv/demo"):  # type: ignore[no-untyped-def]  # tests only
+    """Give a scripted server on the log at `place`; servers with different numbers are different instances."""
     ids = CountingIds(number * 1_000_000)
     instance_id = InstanceId(f"inst-{ids.uuid()}")
     log = StoredEventLog(
-        path, catalogue=CATALOGUE, open_rule=open_change, instance_id=instance_id, clock=SteppingClock(), ids=ids
+        place, catalogue=CATALOGUE, open_rule=open_change, instance_id=instance_id, clock=SteppingClock(), ids=ids
     )
     async with log:
         yield ScriptedServer(log, ids, instance_id, root)
 
 
-async def write_a_life(path: Path, root: str = "/srv/demo") -> dict[str, OperationId]:
+async def write_a_life(place: LogPlace, root: str = "/srv/demo") -> dict[str, OperationId]:
     """Write a log with every event of the catalogue that one store can have; return its operations by what they are."""
-    async with open_server(path, number=1, root=root) as first:
+    async with open_server(place, number=1, root=root) as first:
         await first.start()
         told = {"added": await first.apply({"a.txt": (None, b"one\n"), "b/c.txt": (None, b"c\n")}, key="key-1")}
         told["updated"] = await first.apply({"a.txt": (b"one\n", b"two\n")}, key="key-2")
@@ -230,7 +230,7 @@ async def write_a_life(path: Path, root: str = "/srv/demo") -> dict[str, Operati
         told["undo"] = await first.apply({"a.txt": (b"two\n", b"one\n")}, reverts=told["updated"])
         told["left"] = await first.mint({"a.txt": (b"one\n", b"four\n")}, key="key-4")
         dead = first.instance_id
-    async with open_server(path, number=2, root=root) as second:
+    async with open_server(place, number=2, root=root) as second:
         await second.start()
         await second.finish(told["left"], status="failed_rolled_back")
         await second.recover(dead, operations_closed=1)
@@ -240,7 +240,7 @@ async def write_a_life(path: Path, root: str = "/srv/demo") -> dict[str, Operati
             total_bytes=6,
         )
         await second.stop()
-    async with open_server(path, number=3, root=root) as third:
+    async with open_server(place, number=3, root=root) as third:
         await third.start()
         told["open"] = await third.mint({"a.txt": (b"one\n", b"five\n")}, key="key-5")
     return told

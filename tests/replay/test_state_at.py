@@ -1,7 +1,7 @@
 """The log as of a moment: at each position what was then, and nothing of what came later."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tampering import Tamperer
 
@@ -13,11 +13,12 @@ from replay.memory import DECIDERS
 from replay.moments import NoSuchMomentError, position_of
 from replay.state_at import aggregate_at, aggregates_at, facts_of, state_at
 from replay.stepping import Stepper
+from support.effort import examples
 
 
 @pytest.fixture
-def reader(written_life):
-    with LogReader(written_life.path, CATALOGUE) as source:
+def reader(place):
+    with LogReader(place, CATALOGUE) as source:
         yield source
 
 
@@ -59,9 +60,10 @@ def test_an_operation_is_told_as_it_was_known_then(written_life, reader):
     assert [each.report.reverted_by is None for each in then.values()] == [True, True, False]
 
 
-@given(st.lists(st.integers(-3, 40), max_size=12))
-def test_stepping_in_any_order_shows_each_moment_as_itself(written_life, visits):
-    with LogReader(written_life.path, CATALOGUE) as source:
+@settings(max_examples=examples(20))
+@given(visits=st.lists(st.integers(-3, 40), max_size=12))
+def test_stepping_in_any_order_shows_each_moment_as_itself(place, visits):
+    with LogReader(place, CATALOGUE) as source:
         stepper = Stepper(source)
         for position in visits:
             assert stepper.frame(position) == Stepper(source).frame(max(0, min(30, position)))
