@@ -166,7 +166,8 @@ class Codespace:
             await add_pending(self._world, command, refusal, caller)
             raise
         except (StoreUnavailableError, UnknownTopicError, InstanceClosedError) as error:
-            raise CodespaceError(ErrorCode.STORE_UNAVAILABLE, f"The event log is unavailable: {error}") from error
+            told = str(error).rstrip(".")
+            raise CodespaceError(ErrorCode.STORE_UNAVAILABLE, f"The event log is unavailable: {told}.") from error
 
     async def has_pending(self) -> bool:
         """Return whether some preview waits in this server's workspaces; True where the log can't be asked."""

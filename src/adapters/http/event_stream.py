@@ -64,7 +64,8 @@ class EventStreams:
         try:
             head, _hash = await self._log.head()
         except StoreUnavailableError as error:
-            raise CodespaceError(ErrorCode.STORE_UNAVAILABLE, f"The event log is unavailable: {error}") from error
+            told = str(error).rstrip(".")
+            raise CodespaceError(ErrorCode.STORE_UNAVAILABLE, f"The event log is unavailable: {told}.") from error
         return head if asked.after is None else min(asked.after, head)
 
 

@@ -56,8 +56,7 @@ class UnrecordedEndError(StoreUnavailableError):
 
     def __init__(self, operation_id: OperationId, error: StoreUnavailableError) -> None:
         super().__init__(
-            f"{error} Operation {operation_id} had begun and will be settled by what its files say: "
-            "ask operation_status."
+            f"{error}. Operation {operation_id} had begun, and is settled by what its files say: ask operation_status"
         )
         self.operation_id = operation_id
 

@@ -51,7 +51,7 @@ class Acting:
                 request.state.position = head
                 return await show(request)
             except StoreUnavailableError as error:
-                told = f"The event log is unavailable: {error}"
+                told = f"The event log is unavailable: {str(error).rstrip('.')}."
                 return _refusal_page(request, CodespaceError(ErrorCode.STORE_UNAVAILABLE, told))
             except CodespaceError as refusal:
                 return _refusal_page(request, refusal)

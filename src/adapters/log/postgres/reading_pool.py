@@ -14,6 +14,9 @@ CONNECTIONS_MAX = 4
 PATIENCE_SECONDS = 10.0
 """How long a read goes on trying: a server that was restarted is back by then, and its callers never knew."""
 
+_PATIENCE_WHEN_AWAY_SECONDS = 2.0
+"""How long a read goes on trying where the read before it has found nobody."""
+
 _PAUSE_SECONDS = 0.1
 _STATEMENT_SECONDS = 30.0
 
@@ -28,6 +31,8 @@ class ReadingPool:
         self._address = address
         self._idle: list[PostgresConnection] = []
         self._turns = anyio.Semaphore(CONNECTIONS_MAX)
+        self._away: str | None = None
+        """Why the newest read found nobody, None if the server has answered."""
         self._is_closed = False
 
     async def fetch(self, statement: str, parameters: Sequence[Any]) -> list[Any]:
@@ -36,14 +41,24 @@ class ReadingPool:
         Raises:
             PostgresError: it can't be read now.
         """
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        patience = PATIENCE_SECONDS if self._away is None else _PATIENCE_WHEN_AWAY_SECONDS
+        deadline = time.monotonic() + patience
         async with self._turns:
+            if self._away is not None and time.monotonic() > deadline:
+                raise PostgresError(self._away, is_unanswered=True)  # those before it have waited for it, too
             while True:
                 try:
-                    return await self._try(statement, parameters)
+                    rows = await self._try(statement, parameters)
                 except PostgresError as error:
-                    if not error.is_passing or time.monotonic() > deadline:
+                    if not error.is_passing:
+                        self._away = None
                         raise
+                    if time.monotonic() > deadline:
+                        self._away = str(error)
+                        raise
+                else:
+                    self._away = None
+                    return rows
                 if not self._idle:  # what is left idle is broken in all likelihood too, and tried at once
                     await anyio.sleep(_PAUSE_SECONDS)
 
