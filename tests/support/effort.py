@@ -1,8 +1,8 @@
-"""How hard the searching tests search: `CODESPACEEFFORT=10` has them try ten times as many examples."""
+"""How hard the searching tests search: `CODESPACE_EFFORT=10` has them try ten times as many examples."""
 
 import os
 
-EFFORT = int(os.environ.get("CODESPACEEFFORT", "1"))
+EFFORT = int(os.environ.get("CODESPACE_EFFORT", "1"))
 
 
 def examples(number: int) -> int:
