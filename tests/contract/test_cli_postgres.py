@@ -115,6 +115,13 @@ def test_the_log_is_whole_and_every_view_of_it_works(lived: PostgresProject, tmp
     assert lived.call("report", "--output", str(tmp_path / "report.html")).returncode == 0
 
 
+def test_a_machine_that_has_served_nothing_keeps_a_checkpoint_too(lived: PostgresProject, tmp_path: Path) -> None:
+    elsewhere, kept = PostgresProject(lived.root, tmp_path / "none" / "data"), str(tmp_path / "checkpoint.json")
+    assert elsewhere.call("verify", "--checkpoint", kept).returncode == 0
+    assert (elsewhere.data.stat().st_mode & 0o777) == 0o700
+    assert elsewhere.call("verify", "--against", kept).stderr == ""
+
+
 def test_doctor_names_the_log_without_its_password(lived: PostgresProject) -> None:
     told = lived.call("doctor").stdout
     assert "postgresql://codespace@127.0.0.1:" in told

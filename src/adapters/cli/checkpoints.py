@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from adapters.settings.directories import make_private_directory
 from adapters.settings.problem import StartupError
 from replay.checkpoint import Checkpoint
 
@@ -32,8 +33,13 @@ def read_key(log_path: Path) -> bytes | None:
 
 
 def make_key(log_path: Path) -> bytes:
-    """Return the key, made for this user alone if there is none. Raises StartupError."""
+    """Return the key, made for this user alone if there is none. Raises StartupError.
+
+    Whoever looks at a PostgreSQL from a machine that has served nothing has no data directory yet.
+    """
     path = key_path(log_path)
+    if not path.parent.exists():
+        make_private_directory(path.parent)
     own = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         if not path.exists():
