@@ -83,7 +83,7 @@ def tell(source: LogSource, name: str) -> Story:
         story = _story(source, name, kind, steering.recorded)
         return story.model_copy(update={"work": steering.work, "intent": steering.intent})
     if not recorded:
-        recorded = source.read_stream(StreamId(_holder_of_key(source, name)))
+        recorded = _holder_of_key(source, name)
     kind = recorded[0].topic.partition(".")[0]
     if isinstance(placed := recorded[0].event, PendingActionPlaced):
         stack = source.read_stream(placed.stack_id)
@@ -112,11 +112,15 @@ def _story(source: LogSource, name: str, kind: str, recorded: Sequence[RecordedE
     )
 
 
-def _holder_of_key(source: LogSource, key: str) -> str:
+def _holder_of_key(source: LogSource, key: str) -> Sequence[RecordedEvent]:
+    """Return the events of what holds an operation key. Raises NothingRecordedError."""
     claim = source.read_stream(claim_stream("operation_key", key))
     for each in reversed(claim):
         if isinstance(each.event, ClaimTaken):
-            return each.event.holder_id
+            if held := source.read_stream(StreamId(each.event.holder_id)):
+                return held
+            msg = f"The key {key!r} belongs to {each.event.holder_id!r}, of which nothing is recorded; see `verify`."
+            raise NothingRecordedError(msg)
     msg = f"The log knows no id and no operation key {key!r}."
     raise NothingRecordedError(msg)
 

@@ -50,6 +50,14 @@ def audit(directory: Path) -> None:
     assert set(os.listdir(directory.parent)) == {directory.name}
 
 
+def with_another_value(state: bytes, place: float, replacement: bytes) -> bytes:
+    """Return an event with one value replaced, `place` (0 to 1) of the way through it."""
+    starts = [index for index in range(len(state)) if state[index : index + 1] == b":"]
+    start = starts[int(place * len(starts))] + 1
+    end = min(index for index in (state.find(b",", start), state.find(b"}", start), len(state)) if index > 0)
+    return state[:start] + replacement + state[end:]
+
+
 @settings(max_examples=8, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=30))
 def test_any_bytes_of_the_file(written_life, tmp_path_factory, changes):
@@ -70,14 +78,8 @@ def test_any_value_of_any_event_however_well_it_is_hidden(written_life, tmp_path
     path = directory / "codespace.db"
     path.write_bytes(written_life.path.read_bytes())
 
-    def change(state: bytes) -> bytes:
-        starts = [index for index in range(len(state)) if state[index : index + 1] == b":"]
-        start = starts[int(place * len(starts))] + 1
-        end = min(index for index in (state.find(b",", start), state.find(b"}", start), len(state)) if index > 0)
-        return state[:start] + replacement + state[end:]
-
     with Tamperer(path) as tamperer:
-        tamperer.change_state(position, change)
+        tamperer.change_state(position, lambda state: with_another_value(state, place, replacement))
         tamperer.hide()
     audit(directory)
 
