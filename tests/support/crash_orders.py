@@ -93,13 +93,20 @@ class Scenario:
 def snapshot(root: Path) -> Snapshot:
     """Return every name beneath `root` with what it is: content and mode of files, mode of directories."""
     seen: Snapshot = {}
-    for parent, directories, names in os.walk(root):
-        for name in directories + names:
-            path = Path(parent, name)
-            status = path.lstat()
-            mode = stat.S_IMODE(status.st_mode)
-            content = path.read_bytes() if stat.S_ISREG(status.st_mode) else stat.S_IFMT(status.st_mode)
-            seen[str(path.relative_to(root))] = (content, mode)
+    waiting = [""]
+    while waiting:
+        beneath = waiting.pop()
+        with os.scandir(f"{root}/{beneath}") as entries:
+            for entry in entries:
+                status = entry.stat(follow_symlinks=False)
+                name = f"{beneath}{entry.name}"
+                content: object = stat.S_IFMT(status.st_mode)
+                if stat.S_ISREG(status.st_mode):
+                    with open(entry.path, "rb") as file:
+                        content = file.read()
+                elif stat.S_ISDIR(status.st_mode):
+                    waiting.append(f"{name}/")
+                seen[name] = (content, stat.S_IMODE(status.st_mode))
     return seen
 
 
