@@ -1,6 +1,7 @@
 """What other tools got wrong with commands, as reported in public: each case by its number in the field's reports."""
 
 import os
+import shutil
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -28,20 +29,48 @@ with open("/dev/tty", "r+b", buffering=0) as tty:
 """
 
 
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """Share a server between the tests."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module", params=["auto", "off"])
+async def shared(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> AsyncIterator[tuple[Server, Path]]:
+    """Confined and not: what holds may not depend on it."""
+    scratch = tmp_path_factory.mktemp("shared")
+    (scratch / "ws").mkdir()
+    async with Server(scratch, {"ws": scratch / "ws"}, sandbox=request.param) as server:
+        yield server, scratch
+
+
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    made = tmp_path / "ws"
-    made.mkdir()
+async def commands(shared: tuple[Server, Path], root: Path) -> AsyncIterator[Commands]:
+    with anyio.fail_after(SECONDS_MAX):
+        commands = Commands(shared[0])
+        yield commands
+        await commands.end_all()
+
+
+@pytest.fixture
+def root(shared: tuple[Server, Path]) -> Path:
+    """The workspace, as if it were new."""
+    made = shared[1] / "ws"
+    for old in made.iterdir():
+        shutil.rmtree(old) if old.is_dir() else old.unlink()
     (made / "n.txt").write_text("needle\n")
     return made
 
 
-@pytest.fixture(params=["auto", "off"])
-async def commands(tmp_path: Path, root: Path, request: pytest.FixtureRequest) -> AsyncIterator[Commands]:
-    """Confined and not: what holds may not depend on it."""
-    with anyio.fail_after(SECONDS_MAX):
-        async with Server(tmp_path, {"ws": root}, sandbox=request.param) as server:
-            yield Commands(server)
+@pytest.fixture
+def own_root(tmp_path: Path) -> Path:
+    """A workspace for a server of the test's own."""
+    made = tmp_path / "ws"
+    made.mkdir()
+    (made / "n.txt").write_text("needle\n")
+    return made
 
 
 async def test_what_is_left_in_the_background_ends_soon_after_the_command(commands: Commands, root: Path) -> None:
@@ -149,7 +178,9 @@ async def test_a_long_line_reaches_a_terminal_whole(commands: Commands) -> None:
     assert "6001" in await commands.output(process_id)
 
 
-async def test_a_prompt_needs_a_terminal_and_its_answer_is_nowhere(commands: Commands, tmp_path: Path) -> None:
+async def test_a_prompt_needs_a_terminal_and_its_answer_is_nowhere(
+    commands: Commands, shared: tuple[Server, Path]
+) -> None:
     """FR-107, FR-109."""
     report, _ = await commands.run("python3", "-c", ASK)
     assert report.exit_code not in (0, None)
@@ -161,7 +192,7 @@ async def test_a_prompt_needs_a_terminal_and_its_answer_is_nowhere(commands: Com
     await commands.until(process_id, "Password: ")
     await commands.write(process_id, "\x03")
     assert (await commands.ended(process_id)).termination in ("signaled", "exited")
-    stored = b"".join(path.read_bytes() for path in (tmp_path / "data").iterdir())
+    stored = b"".join(path.read_bytes() for path in (shared[1] / "data").iterdir())
     assert b"hunter-two" not in stored
 
 
@@ -206,9 +237,9 @@ async def test_lines_of_wide_characters_come_through_a_terminal(commands: Comman
 
 
 @pytest.mark.parametrize("bytes_max", [1, 2, 3, 4, 5, 6, 7])
-async def test_a_limit_cuts_no_character_and_loses_none(tmp_path: Path, root: Path, bytes_max: int) -> None:
+async def test_a_limit_cuts_no_character_and_loses_none(tmp_path: Path, own_root: Path, bytes_max: int) -> None:
     """FR-119."""
-    async with Server(tmp_path, {"ws": root}, sandbox="off") as server:
+    async with Server(tmp_path, {"ws": own_root}, sandbox="off") as server:
         commands = Commands(server)
         process_id = await commands.start("printf", "a🙂é€🙂")
         pieces = await commands.pieces(process_id, max_bytes=bytes_max)
@@ -262,28 +293,28 @@ async def test_a_command_without_a_terminal_is_interrupted_by_a_signal(commands:
     assert (await commands.status(process_id)).termination == "terminated"
 
 
-async def test_a_root_that_is_gone_is_told_apart_from_a_program_that_is(tmp_path: Path, root: Path) -> None:
+async def test_a_root_that_is_gone_is_told_apart_from_a_program_that_is(tmp_path: Path, own_root: Path) -> None:
     """FR-097."""
-    async with Server(tmp_path, {"ws": root}) as server:
-        (root / "n.txt").unlink()
-        (root / "bad-format").write_bytes(b"\0\1")
-        (root / "bad-format").chmod(0o755)
+    async with Server(tmp_path, {"ws": own_root}) as server:
+        (own_root / "n.txt").unlink()
+        (own_root / "bad-format").write_bytes(b"\0\1")
+        (own_root / "bad-format").chmod(0o755)
         commands = Commands(server)
         with pytest.raises(CodespaceError) as bad_format:
             await commands.start("./bad-format")
-        (root / "bad-format").unlink()
-        root.rmdir()
+        (own_root / "bad-format").unlink()
+        own_root.rmdir()
         with pytest.raises(CodespaceError) as no_root:
             await commands.start("true")
-        root.mkdir()
+        own_root.mkdir()
     assert bad_format.value.code == ErrorCode.PROCESS_SPAWN_FAILED
     assert no_root.value.code in (ErrorCode.PROCESS_SPAWN_FAILED, ErrorCode.FILE_OPERATION_FAILED)
     assert bad_format.value.message != no_root.value.message
 
 
-async def test_no_process_of_a_command_outlives_an_orderly_end(tmp_path: Path, root: Path) -> None:
+async def test_no_process_of_a_command_outlives_an_orderly_end(tmp_path: Path, own_root: Path) -> None:
     """T20: one that ignores the request, one that has daemonised."""
-    async with Server(tmp_path, {"ws": root}, sandbox="off", process_timeout_seconds=0) as server:
+    async with Server(tmp_path, {"ws": own_root}, sandbox="off", process_timeout_seconds=0) as server:
         commands = Commands(server)
         process_id = await commands.shell(
             "trap '' TERM; (setsid bash -c \"trap '' TERM; echo \\$\\$; sleep 300\" &); echo $$; sleep 300"
@@ -292,7 +323,7 @@ async def test_no_process_of_a_command_outlives_an_orderly_end(tmp_path: Path, r
             await anyio.sleep(0.01)
         pids = [int(pid) for pid in (await commands.read(process_id)).chunk.split()]
     assert not any(is_alive(pid) for pid in pids)
-    async with Server(tmp_path, {"ws": root}) as server:
+    async with Server(tmp_path, {"ws": own_root}) as server:
         report = await Commands(server).status(process_id)
         assert report.termination == "terminated"
         assert (await Commands(server).read(process_id)).chunk.split() == [str(pid) for pid in pids]

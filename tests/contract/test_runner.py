@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from adapters.runner.spawner_runner import SpawnerRunner
 from codespace_es.ports.runner import (
     InputClosedError,
     LimitReachedError,
@@ -33,13 +34,28 @@ from support.process_runner import (
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(params=[own_runner, uds_runner], ids=["own", "uds"])
-async def workshop(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Workshop]:
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """Share a runner between the tests."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module", params=[own_runner, uds_runner], ids=["own", "uds"])
+async def runner(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[SpawnerRunner]:
+    async with request.param(tmp_path_factory.mktemp("runner"), processes_max=4) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def workshop(runner: SpawnerRunner, tmp_path: Path) -> AsyncIterator[Workshop]:
     root = tmp_path / "root"
     root.mkdir()
     with anyio.fail_after(30):
-        async with request.param(tmp_path, processes_max=4) as runner:
-            yield Workshop(runner, root, Locks(tmp_path / "locks"))
+        made = Workshop(runner, root, Locks(tmp_path / "locks"))
+        yield made
+        await made.end_all()
 
 
 async def test_a_command_runs_in_its_root_with_its_environment_alone(workshop: Workshop) -> None:

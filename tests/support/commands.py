@@ -25,6 +25,14 @@ class Commands:
 
     def __init__(self, server: Server) -> None:
         self.server = server
+        self._started: list[str] = []
+
+    async def end_all(self) -> None:
+        """End whatever was started by this object and is still there, for the next who uses this server."""
+        for process_id in self._started:
+            if (await self.status(process_id)).state == "running":
+                await self.terminate(process_id, signal="KILL", grace_ms=0)
+            await self.ended(process_id)
 
     async def start(self, *argv: str, workspace_id: str = "ws", **fields: Any) -> str:
         """Return the id of a command that was let go."""
@@ -33,6 +41,7 @@ class Commands:
     async def exec(self, *argv: str, workspace_id: str = "ws", **fields: Any) -> ExecResult:
         answer = await self.server.handle(ExecCommand(workspace_id=workspace_id, command=list(argv), **fields))
         assert isinstance(answer, ExecResult)
+        self._started.append(answer.process_id)
         return answer
 
     async def python(self, script: str, *arguments: str, **fields: Any) -> str:

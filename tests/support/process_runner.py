@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import signal
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -91,13 +92,21 @@ class Workshop:
         self.runner = runner
         self.root = root
         self.locks = locks
+        self._live: list[LiveProcess] = []
+
+    async def end_all(self) -> None:
+        """End whatever was let go here and is still there, for the next who uses this runner."""
+        for process in self._live:
+            await process.end(signal=signal.SIGKILL, grace_ms=0)
+            await process.wait()
 
     async def run(self, *argv: str, lease: HeldFlock | None = None, **fields: Any) -> LiveProcess:
         """Start a command and let it go."""
         held = lease or self.locks.take(f"lease-{next(_numbers)}")
         child = await self.runner.start(command(self.root, *argv, **fields), lease=held)
         held.release()
-        return await child.go()
+        self._live.append(await child.go())
+        return self._live[-1]
 
     async def shell(self, script: str, **fields: Any) -> LiveProcess:
         return await self.run("bash", "-c", script, **fields)
