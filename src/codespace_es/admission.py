@@ -152,7 +152,10 @@ async def take_lease(world: World, workspace: Workspace, caller: Caller) -> Held
                 )
         return None
 
-    return await world.leases.acquire(workspace.key, refuse=refuse_if_process_lives, on_wait=caller.report_wait)
+    return await world.leases.acquire(
+        workspace.key, refuse=refuse_if_process_lives,
+        on_wait=lambda seconds: caller.report_wait(seconds, "the workspace"),
+    )
 
 
 async def _holds(world: World, item: OpenItem) -> bool:

@@ -18,6 +18,7 @@ from mcp_types import (
     InputRequiredResult,
 )
 
+from support.custom_tools import with_body, write_tools
 from support.http_client import serving
 from support.stdio_client import ERAS, SECONDS_MAX, Era, ask, connected, environment, product, refused
 from support.warm_servers import run_program
@@ -269,6 +270,28 @@ async def test_an_answer_counts_for_its_own_question_alone(place: Place) -> None
     assert twice.structured_content["code"] == "APPROVAL_CONFLICT"
     assert outlived.structured_content["status"] == "applied"
     assert {each.name for each in place.root.iterdir()} == {"a.txt", "c.txt"}
+
+
+async def test_what_a_custom_tool_asks_for_is_put_to_the_user_too(place: Place, era: Era) -> None:
+    """Granted: what was held runs, and the call answers what that came to; the tool isn't run on."""
+    write_tools(place.scratch / "data" / "tools", patches=with_body("patches", """
+await api.apply_patch(params["patch"])
+return "the rest of the tool"
+"""))
+    async with place.client(era) as client:
+        applied = await ask(client, "patches", **patch("made.txt"))
+        place.person.answer = DENY
+        denied = await refused(client, "patches", **patch("never.txt"))
+        place.person.answer = CANCEL
+        left = await refused(client, "patches", **patch("later.txt"))
+        operation_id = applied["details"]["apply_patch"]["operation_id"]
+        told = await ask(client, "operation_status", operation_id=operation_id)
+    assert applied["content"].startswith("apply_patch, which this tool asked for, was granted and has run")
+    assert (told["status"], applied["details"]["apply_patch"]["status"]) == ("applied", "applied")
+    assert (denied["code"], left["code"]) == ("APPROVAL_CONFLICT", "APPROVAL_REQUIRED")
+    assert len(place.person.asked) == 3
+    assert "apply_patch in workspace demo" in place.person.asked[0].message
+    assert [each.name for each in place.root.iterdir()] == ["made.txt"]
 
 
 async def test_over_http_the_new_era_asks_and_the_old_one_goes_without(place: Place) -> None:

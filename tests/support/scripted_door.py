@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 
-from adapters.clock_and_ids import RandomIds
+from adapters.clock_and_ids import RandomIds, SystemClock
 from adapters.mcp_server.serve import serve_stdio
 from codespace_es.command_handlers.reading import FileWindow, ReadFile
 from codespace_es.ports.custom_tools import NoCustomTools
@@ -23,7 +23,9 @@ class ScriptedDoor:
     """Stands for the codespace."""
 
     def __init__(self) -> None:
-        self.world = SimpleNamespace(ids=RandomIds(), workspaces={}, custom_tools=NoCustomTools())
+        self.world = SimpleNamespace(
+            ids=RandomIds(), clock=SystemClock(), workspaces={}, custom_tools=NoCustomTools()
+        )
 
     async def close(self, caller: Caller) -> None:
         """No effect is ever begun, no process started."""
@@ -45,8 +47,8 @@ class ScriptedDoor:
                 finally:
                     log("cancelled")
             case "progress":
-                await caller.report_wait(5.0)
-                await caller.report_wait(10.0)
+                await caller.report_wait(5.0, "something")
+                await caller.report_wait(10.0, "something")
             case "surprise":
                 raise RuntimeError("the secret of the server")
             case "refuse":

@@ -81,10 +81,8 @@ class ToolCalls:
         caller = identify(self._codespace, context)
         try:
             command = await self._understand(tool, given, caller)
-            if not tool.asks_people:
-                return tell_answer(await tool.call(self._codespace, command, caller), notices, self._lines)
             answer = await self._people.involve(
-                context, params, caller, lambda: tool.call(self._codespace, command, caller)
+                context, params, caller, lambda: tool.call(self._codespace, command, caller), tool.tell_resumed
             )
             if isinstance(answer, InputRequiredResult):
                 return answer
@@ -127,9 +125,12 @@ class ToolCalls:
 
 def identify(codespace: Codespace, context: Context) -> Caller:
     """Return on whose behalf a request is handled."""
+    monotonic = codespace.world.clock.monotonic
+    began = monotonic()
 
-    async def report_wait(seconds: float) -> None:
-        await context.session.report_progress(seconds, message="waiting for the workspace")
+    async def report_wait(seconds: float, awaited: str) -> None:
+        # One call may wait for several things at once, and what is told may never go back.
+        await context.session.report_progress(max(seconds, monotonic() - began), message=f"waiting for {awaited}")
 
     client = context.session.client_params
     return Caller(

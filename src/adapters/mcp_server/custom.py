@@ -50,7 +50,7 @@ async def find_custom_tool(codespace: Codespace, name: str) -> Tool | None:
         call=_call,
         arrange=lambda given: _arrange(name, schema, given),
         is_read_only=found is not None and found.is_read_only,
-        asks_people=False,
+        tell_resumed=_tell_resumed,
     )
 
 
@@ -62,6 +62,12 @@ def schema_of_custom_tool(codespace: Codespace, name: str) -> dict[str, Any] | N
 
 async def _call(codespace: Codespace, command: CallCustomTool, caller: Caller) -> Answer:
     return await codespace.handle(command, caller)
+
+
+def _tell_resumed(held: str, answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer of a call whose tool had asked for something that was held, granted, and has run now."""
+    content = f"{held}, which this tool asked for, was granted and has run: see details. The tool itself wasn't run on."
+    return CustomToolAnswer(content=content, details={held: answer}).to_wire()
 
 
 def _arrange(name: str, schema: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -3,7 +3,8 @@
 1. A call is held. If the client can show a form and the operator lets it be asked, it is asked.
 2. Until 2025-11-25 the server asks in the middle of the call, which waits; over HTTP, where it can't ask, it doesn't.
 3. From 2026-07-28 on the call is answered by the question, and comes again with the user's answer and a sealed state.
-4. Granted: the hold is decided and resumed, and the call answered by its own result. Denied: by APPROVAL_CONFLICT.
+4. Granted: the hold is decided and resumed, and the call answered by its own result; that of a custom tool, whose code
+   isn't run on, by what was held in it. Denied: by APPROVAL_CONFLICT.
 5. No answer, a late one or one that makes no sense leaves the hold pending: APPROVAL_REQUIRED, as without a form.
 
 The state says which request was asked about and until when, under a MAC: a client can't answer one question as another.
@@ -20,6 +21,7 @@ from mcp.shared.message import ServerMessageMetadata
 from mcp_types import CallToolRequestParams, ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
 from pydantic import ValidationError
 
+from adapters.mcp_server.tool import TellResumed
 from codespace_es.codespace import Codespace
 from codespace_es.command_handlers.consulting import ConsultHuman, Question
 from codespace_es.command_handlers.deciding import ResolveHold
@@ -68,6 +70,7 @@ class People:
         params: CallToolRequestParams,
         caller: Caller,
         call: Callable[[], Awaitable[Answer]],
+        tell_resumed: TellResumed,
     ) -> Answer | InputRequiredResult | dict[str, Any]:
         """Return what `call` answers; if it is held and may be asked about: the question, or what came of the answer.
 
@@ -79,7 +82,7 @@ class People:
         if asked_about is not None:
             answers = params.input_responses or {}
             decision = _decision_of(answers.get(_QUESTION), asked_about)
-            return await call() if decision is None else await self._act(decision, caller)
+            return await call() if decision is None else await self._act(decision, caller, tell_resumed)
         try:
             return await call()
         except CodespaceError as refusal:
@@ -95,17 +98,17 @@ class People:
             decision = await _ask(context, question, approval_id)
             if decision is None:
                 raise
-        return await self._act(decision, caller)
+        return await self._act(decision, caller, tell_resumed)
 
-    async def _act(self, decision: ResolveHold, caller: Caller) -> dict[str, Any]:
+    async def _act(self, decision: ResolveHold, caller: Caller, tell_resumed: TellResumed) -> dict[str, Any]:
         """Record the decision and do what follows from it."""
         person = Caller("elicitation", caller.request_id, caller.client)
         await self._codespace.handle(decision, person)
         resumed = await self._codespace.handle(ResumeOperation(approval_id=decision.approval_id), caller)
         assert isinstance(resumed, ResumeResult)
         wire = resumed.to_wire()
-        answer: dict[str, Any] = next(wire[tool] for tool in RESUMABLE if tool in wire)
-        return {**answer, **{key: wire[key] for key in ("pending_actions",) if key in wire}}
+        held = next(tool for tool in RESUMABLE if tool in wire)
+        return {**tell_resumed(held, wire[held]), **{key: wire[key] for key in ("pending_actions",) if key in wire}}
 
     def _as_result(self, question: Question, approval_id: str, params: CallToolRequestParams) -> InputRequiredResult:
         until = int(self._codespace.world.clock.now().timestamp()) + question.timeout_seconds

@@ -13,6 +13,14 @@ Call = Callable[[Codespace, Any, Caller], Awaitable[Answer]]
 Arrange = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
+TellResumed = Callable[[str, dict[str, Any]], dict[str, Any]]
+
+
+def as_resumed(_held: str, answer: dict[str, Any]) -> dict[str, Any]:
+    """Return what the resume of a granted hold answered, where the call itself was held."""
+    return answer
+
+
 def as_given(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the arguments of a call, where they are the command's."""
     return given
@@ -35,8 +43,8 @@ class Tool:
     is_read_only: bool
     arrange: Arrange = as_given
     """Makes the command's arguments of the call's."""
-    asks_people: bool = True
-    """A hold of it may be put to the client's user, and its resume answers the call."""
+    tell_resumed: TellResumed = as_resumed
+    """Makes the call's answer of what was held, by its tool's name, and of what its resume answered."""
     is_destructive: bool = False
     is_idempotent: bool = False
     is_open_world: bool = False

@@ -16,6 +16,7 @@ from codespace_es.command_handlers.outcomes import find_end, read_json, tell_end
 from codespace_es.command_handlers.resolve_request import Resolve
 from codespace_es.command_handlers.stacks import Session, read_stack
 from codespace_es.command_handlers.staging import LoggedPendingActions
+from codespace_es.command_handlers.waiting import wait_aloud
 from codespace_es.ports.fault_points import FaultPoint
 from codespace_es.ports.log import Append, VersionConflictError
 from codespace_es.ports.pending_actions import Claim
@@ -57,7 +58,9 @@ async def call_back(world: World, resolve: Resolve, run: Run) -> ResolveResult:
             world.under_way.end(action_id)
 
     try:
-        return await world.effects.run(story)
+        return await wait_aloud(
+            world, resolve.caller, resolve.action.source_tool_name, lambda: world.effects.run(story)
+        )
     except CodespaceError:
         raise
     except Exception:

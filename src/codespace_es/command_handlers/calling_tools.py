@@ -12,6 +12,7 @@ from pydantic import Field
 from codespace_es.admission import admit, require_usable_work
 from codespace_es.command_handlers.gating import require_resolved
 from codespace_es.command_handlers.serving_tools import CallServices
+from codespace_es.command_handlers.waiting import wait_aloud
 from codespace_es.ports.custom_tools import CallSubject
 from codespace_es.ports.world import World
 from codespace_es.vocabulary import limits
@@ -57,7 +58,9 @@ async def call_custom_tool(world: World, command: CallCustomTool, caller: Caller
         caller.request_id, command.workspace_id, command.work_id, command.tool, "execute", caller
     )
     services = CallServices(world, subject)
-    outcome = await world.custom_tools.execute(subject, command.arguments, services)
+    outcome = await wait_aloud(
+        world, caller, command.tool, lambda: world.custom_tools.execute(subject, command.arguments, services)
+    )
     if outcome.is_error:
         details = {} if outcome.details is None else {"details": outcome.details}
         raise CodespaceError(ErrorCode.TOOL_FAILED, outcome.content or f"{command.tool} says that it failed.",

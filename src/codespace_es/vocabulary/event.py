@@ -84,7 +84,7 @@ class Envelope(BaseModel):
     client: str | None = Field(default=None, description="Name/version as the client gave it.")
 
 
-async def _say_nothing(_seconds: float) -> None:
+async def _say_nothing(_seconds: float, _awaited: str) -> None:
     """Report no progress: for callers that didn't ask for it."""
 
 
@@ -95,8 +95,8 @@ class Caller:
     channel: Channel
     request_id: RequestId
     client: str | None = None
-    report_wait: Callable[[float], Awaitable[None]] = field(default=_say_nothing, compare=False, repr=False)
-    """Told the seconds waited, about every 5 s while a call waits for its workspace."""
+    report_wait: Callable[[float, str], Awaitable[None]] = field(default=_say_nothing, compare=False, repr=False)
+    """Told the seconds waited, and for what, about every 5 s while a call waits."""
 
 
 class RecordedEvent:
