@@ -2,7 +2,8 @@
 
 `./dev soak [MINUTES [SEED]]`, 30 minutes unless said otherwise. It prints what was run in all, the seeds, and for each
 failure the line that runs it again; the whole output of a failure is kept in a file that is named. Exit code 1 if
-anything failed. Requests and examples come from the seed; moments of death in real servers don't.
+anything failed. Requests and examples come from the seed; moments of death in real servers don't. What is as long and
+would be the same each time has a command of its own on the page about tests.
 """
 
 import os
@@ -41,7 +42,11 @@ PARTS = (
     Part("state machines", "tests/model --hypothesis-seed=SEED", "HYPOTHESIS_PROFILE=dev CODESPACE_EFFORT=10"),
     Part("power cuts", "tests/crash/test_power_cut_of_log_and_tree.py -m 'soak or not soak'"),
     Part("commands without end", "tests/contract/test_runner_zoo.py tests/contract/test_commands.py -m soak"),
-    Part("patches at every pair of points", "tests/crash -m soak -k 'settling or row or editor'"),
+    Part(
+        "patches at every pair of points",
+        "tests/crash/test_patch_writer_crash.py tests/crash/test_patch_writer_races.py -m soak",
+    ),
+    Part("PostgreSQL under fire", "tests/crash/test_postgres_deaths.py -m soak", "FIRE_SEED=SEED STORM_KILLS=20"),
 )
 
 

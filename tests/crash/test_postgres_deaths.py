@@ -51,6 +51,8 @@ class Storm(Fire):
     server: PostgresServer = field(kw_only=True)
     address: PostgresAddress = field(kw_only=True)
     is_over: bool = False
+    serving: int = 0
+    """Gateways that have begun: one that begins while its database is away ends, as its page says."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,6 +64,8 @@ class Storm(Fire):
         async with anyio.create_task_group() as tasks:
             for _ in range(GATEWAYS):
                 tasks.start_soon(self._serve)
+            while self.serving < GATEWAYS:
+                await anyio.sleep(0.01)
             while self.kills_left > 0:
                 await anyio.sleep(0.3 + self.chance.random())
                 await self._strike()
@@ -81,6 +85,7 @@ class Storm(Fire):
 
     async def _serve(self) -> None:
         async with self._connected() as (session, tasks):
+            self.serving += 1
             async with anyio.create_task_group() as callers:
                 for _ in range(CALLERS):
                     callers.start_soon(self._call_until_over, session)

@@ -1,7 +1,7 @@
 """Bugs to plant: each is a small edit of the product, and the tests that should not let it live.
 
 The first eleven are the ones that every careless writer of files makes; the rest break a rule of holds, commands,
-pending actions or the store. An edit is exact text, so a change of that place has to change it here too.
+pending actions, steering or the store. An edit is exact text, so a change of that place has to change it here too.
 """
 
 from dataclasses import dataclass
@@ -129,6 +129,17 @@ BUGS = (
     Bug("a callback may go on after its resolve is over", f"{RULES}/pending/rules.py",
         "    if not isinstance(state, Resolving) or state.action.action_id != action_id:\n",
         "    if not isinstance(state, Resolving):\n", (DECISIONS, "tests/contract/test_resolve.py")),
+    Bug("what is being resolved is orphaned under its operation", f"{RULES}/pending/rules.py",
+        "next((each for each in state.actions if each.action_id == action_id), None)", "find(state, action_id)",
+        ("tests/crash/test_interleavings_of_resolves.py",)),
+    Bug("a grant is used up by a server that can't run it", f"{HANDLERS}/gating.py",
+        "    elif created.action_id is not None:\n", "    elif created.action_id is None:\n",
+        ("tests/contract/test_pending_sessions.py",)),
+    # Steering
+    Bug("who claims too late is told of the same", f"{HANDLERS}/steering.py",
+        "        except VersionConflictError:\n            continue\n        return steered",
+        "        except VersionConflictError:\n            pass\n        return steered",
+        ("tests/crash/test_interleavings_of_steering.py",)),
     # The store
     Bug("a gap between versions is let in", f"{SQLITE}/committer.py",
         "            if submission.is_gapless:\n", "            if submission.is_gapless and not versions and False:\n",
