@@ -1,7 +1,10 @@
 """Reading a configuration file, TOML or JSON by its name's ending, into the checked model; errors in one line."""
 
 import json
+import re
 import tomllib
+from collections import Counter
+from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from adapters.settings.model import (
 from adapters.settings.problem import StartupError
 
 _FILE_BYTES_MAX = 1024 * 1024
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
 def read_settings_file(path: Path) -> FileSettings:
@@ -39,6 +43,9 @@ def check_settings(written: object, *, origin: str) -> FileSettings:
         settings = FileSettings.model_validate(written)
     except ValidationError as error:
         raise StartupError(f"{origin}: {_first_problem(error)}") from error
+    unusable = next(_unusable_text(settings.model_dump(), ()), None)
+    if unusable is not None:
+        raise StartupError(f"{origin}: {'.'.join(unusable)}: it holds a NUL, or half of a surrogate pair.")
     if settings.defaults.root is not None:
         raise StartupError(f"{origin}: defaults.root: a root belongs to one workspace; write it there.")
     for name, workspace in settings.workspaces.items():
@@ -49,14 +56,36 @@ def check_settings(written: object, *, origin: str) -> FileSettings:
 
 def _parse(path: Path, content: bytes) -> object:
     try:
-        text = content.decode("utf-8")
+        text = content.decode("utf-8-sig")  # some editors begin a file with a byte order mark
         if path.suffix == ".toml":
             return tomllib.loads(text)
         if path.suffix == ".json":
-            return json.loads(text)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise StartupError(f"{path}: not understood: {error}.") from error
+            return json.loads(text, object_pairs_hook=_each_key_once)
+    except (ValueError, RecursionError) as error:  # neither parser says all that it raises: a number can be too long
+        raise StartupError(f"{path}: not understood: {str(error).rstrip('.')}.") from error
     raise StartupError(f"The configuration {path} must end in .toml or .json.")
+
+
+def _each_key_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return an object of JSON whose keys differ, as those of TOML have to. Raises ValueError."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        (name, _count), *_ = Counter(key for key, _value in pairs).most_common(1)
+        raise ValueError(f"the key {name!r} stands there twice")
+    return table
+
+
+def _unusable_text(value: object, place: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield the places of texts that can't be a path, a variable or a name for the system."""
+    if isinstance(value, str) and _NO_TEXT.search(value):
+        yield place
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            yield from _unusable_text(each, (*place, ascii(name)[1:-1]))
+            yield from _unusable_text(name, place)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _unusable_text(each, place)
 
 
 def _first_problem(error: ValidationError) -> str:
@@ -66,6 +95,8 @@ def _first_problem(error: ValidationError) -> str:
     place = ".".join(str(part) for part in first["loc"]) or "the file"
     if first["type"] == "extra_forbidden":
         told = f"{place}: unknown key{_nearest(first['loc'])}"
+    elif first["type"] == "model_type":
+        told = f"{place}: input should be a table of keys and values."
     else:
         told = f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}."
     return told + (f" ({rest} more)" if rest else "")

@@ -33,7 +33,9 @@ class WorkspaceTable(_Table):
     )
     network: Literal["restricted", "enabled"] = Field(default="restricted", description="Network of commands.")
     approvals: Literal["off", "confirm", "operator"] = Field(default="off", description="Who grants mutations.")
-    approval_ttl_seconds: int | None = Field(default=None, ge=1, description="After it an approval expires.")
+    approval_ttl_seconds: int | None = Field(
+        default=None, ge=1, le=100 * 365 * 86_400, description="After it an approval expires; 100 years at most."
+    )
     elicitation_timeout_seconds: int = Field(
         default=0, ge=0, le=86_400, description="How long the client's user is asked about a hold; 0: not asked."
     )

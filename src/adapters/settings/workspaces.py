@@ -132,10 +132,17 @@ def _require_usable_glob(name: str, pattern: str) -> None:
 
 
 def _refuse_nested(workspaces: list[Workspace]) -> None:
-    for outer in workspaces:
-        for inner in workspaces:
-            if inner is not outer and Path(inner.root).is_relative_to(outer.root):
-                raise StartupError(
-                    f"Workspaces {outer.workspace_id!r} ({outer.root}) and {inner.workspace_id!r} ({inner.root}) "
-                    "overlap; one root may not be another or lie inside it."
-                )
+    by_root: dict[str, Workspace] = {}
+    for workspace in workspaces:
+        _refuse_overlap(by_root.setdefault(workspace.root, workspace), workspace)
+    for inner in workspaces:
+        for place in Path(inner.root).parents:
+            _refuse_overlap(by_root.get(str(place), inner), inner)
+
+
+def _refuse_overlap(outer: Workspace, inner: Workspace) -> None:
+    if outer is not inner:
+        raise StartupError(
+            f"Workspaces {outer.workspace_id!r} ({outer.root}) and {inner.workspace_id!r} ({inner.root}) "
+            "overlap; one root may not be another or lie inside it."
+        )

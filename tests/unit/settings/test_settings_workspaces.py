@@ -1,6 +1,7 @@
 """Workspaces of the command line and the file: short form, canonical roots, identity, nesting, private paths."""
 
 import os
+from cProfile import Profile
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,16 @@ def test_two_roots_are_refused_exactly_if_one_is_the_other_or_inside_it(first: l
             resolved(one=one, two=two)
     else:
         assert len(resolved(one=one, two=two)) == 2
+
+
+def test_many_roots_are_not_compared_each_with_each() -> None:
+    def calls(number: int) -> int:
+        profile = Profile()
+        profile.runcall(resolved, **{f"w{each}": f"/nowhere/{each}/x" for each in range(number)})
+        return sum(entry.callcount for entry in profile.getstats())
+
+    calls(1)  # what is made once
+    assert calls(400) < 5 * calls(100)
 
 
 def test_a_nested_root_is_found_behind_a_link(tmp_path: Path) -> None:
