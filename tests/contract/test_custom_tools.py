@@ -53,6 +53,10 @@ api.logger.warning("BY LOGGER %d", 7)
 return sys.stdin.read()
 """, more=_READ_ONLY),
     "raises": with_body("raises", 'raise ValueError("no such\\nluck")', more=_READ_ONLY),
+    "raises_half": with_body("raises_half", """
+api.logger.warning("HALF %s", "\\udc80")
+raise ValueError("half a character: \\ud800")
+""", more=_READ_ONLY),
     "exits": with_body("exits", "raise SystemExit(4)", more=_READ_ONLY),
     "says_no": with_body("says_no", """
 from codespace_es.tools import ToolResult
@@ -111,8 +115,8 @@ def create_tool(api):
 """,
 }
 NAMES = sorted([
-    "repeat", "blocking", "greet", "prints", "raises", "exits", "says_no", "odd_results", "slow", "reads", "patches",
-    "runs", "lingers",
+    "repeat", "blocking", "greet", "prints", "raises", "raises_half", "exits", "says_no", "odd_results", "slow",
+    "reads", "patches", "runs", "lingers",
 ])
 
 
@@ -212,6 +216,7 @@ async def test_what_it_prints_goes_to_the_servers_log(client: Client, scratch: P
 
 @pytest.mark.parametrize(("tool", "code", "message"), [
     ("raises", "TOOL_FAILED", "raises failed: ValueError: no such luck."),
+    ("raises_half", "TOOL_FAILED", "raises_half failed: ValueError: half a character: \\ud800."),
     ("exits", "TOOL_FAILED", "exits failed: SystemExit: 4."),
     ("slow", "TIMEOUT", "slow took longer than 0.2 s and was stopped."),
     ("says_no", "TOOL_FAILED", "it is no use"),
