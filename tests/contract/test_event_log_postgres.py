@@ -1,5 +1,6 @@
 """What is the log's own in PostgreSQL: the same bytes as in a file, tables made once, and a session's fate."""
 
+import gc
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -408,3 +409,34 @@ async def test_a_name_that_no_text_can_be_disturbs_no_long_read(place: PostgresA
             assert reader.read_stream(StreamId(name)) == []
             assert reader.read_body(StreamId(name), "sha256:" + "0" * 64) is None
         assert len(list(contents)) == 2
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a connection that is just being made
+def test_an_interrupt_during_any_wait_ends_a_long_read(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Ctrl-C does: where a thread waits for another there is nobody else to wake it."""
+    place = postgres.new_log()
+    anyio.run(fill, place)
+    wait = threading.Condition.wait
+    left = 0
+
+    def interrupted(condition: threading.Condition, timeout: float | None = None) -> bool:
+        nonlocal left
+        if threading.current_thread() is threading.main_thread():
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+        return wait(condition, timeout)
+
+    monkeypatch.setattr(threading.Condition, "wait", interrupted)
+    for number in range(1, 100):
+        left = number
+        try:
+            with LogReader(place, CATALOGUE) as reader:
+                assert len(list(zip(reader.read_log(), reader.stored_contents(), strict=False))) == 3
+        except KeyboardInterrupt:
+            continue
+        break
+    assert 6 < number < 99
+    gc.collect()

@@ -2,17 +2,17 @@
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import anyio.to_thread
-from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from adapters.log import statements
 from adapters.log.postgres import schema
 from adapters.log.postgres.committer import PostgresCommitter
 from adapters.log.postgres.connecting import PostgresError
 from adapters.log.postgres.link import Link
+from adapters.log.postgres.loop_thread import LoopThread
 from adapters.log.postgres.reading_pool import READING, ReadingPool
 from adapters.settings.postgres_address import PostgresAddress
 from codespace_es.ports.fault_points import FaultHook
@@ -33,8 +33,8 @@ class PostgresDatabase:
             StoreUnavailableError: it can't be opened, or may lose what it acknowledges.
         """
         self._address = address
-        self._portal_context: AbstractContextManager[BlockingPortal] = start_blocking_portal()
-        self._portal = self._portal_context.__enter__()
+        self._thread = LoopThread()
+        self._portal = self._thread.portal
         self._lock = threading.Lock()
         self._shared: Link | None = None
         self._committer: PostgresCommitter | None = None
@@ -92,7 +92,7 @@ class PostgresDatabase:
             self._committer.close()
         if self._shared is not None:
             self._shared.close()
-        self._portal_context.__exit__(None, None, None)
+        self._thread.stop()
 
     async def aclose(self) -> None:
         """Close every connection."""

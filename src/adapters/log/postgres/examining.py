@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-from anyio.from_thread import start_blocking_portal
-
 from adapters.log.postgres import schema
 from adapters.log.postgres.database import opening
 from adapters.log.postgres.link import Link
+from adapters.log.postgres.loop_thread import LoopThread
 from adapters.log.postgres.reading_pool import READING
 from adapters.settings.postgres_address import PostgresAddress
 
@@ -66,7 +65,7 @@ def examine(address: PostgresAddress) -> Server:
         LogFormatError: another program's tables, or a log of a newer format.
         StoreUnavailableError: it can't be reached, or doesn't let this user look.
     """
-    with opening(address), start_blocking_portal() as portal:
+    with opening(address), LoopThread() as portal:
         link = Link(portal, address, settings=READING)
         try:
             version, number, has_fsync, has_full_pages, commit, is_standby, user, name = link.execute(

@@ -1,14 +1,16 @@
 """A connection for threads: the driver's event loop runs in a thread of its own, and whoever asks waits for it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from anyio.from_thread import BlockingPortal
 
 from adapters.log.postgres.connecting import PostgresConnection, connect
 from adapters.settings.postgres_address import PostgresAddress
 from codespace_es.vocabulary.limits import MIB
+
+_T = TypeVar("_T")
 
 _ROWS_AT_ONCE = 1_000
 _BYTES_AT_ONCE = 8 * MIB
@@ -54,6 +56,7 @@ class Link:
         """
         self._portal = portal
         self._seconds = seconds
+        self._is_given_up = False
         self._cursors = 0
         self._snapshots = 0
 
@@ -68,7 +71,18 @@ class Link:
         Raises:
             PostgresError: it failed, or its answer is missing.
         """
-        return FoundRows(self._portal.call(self._fetch, statement, parameters))
+        return FoundRows(self._wait_for(self._fetch, statement, parameters))
+
+    def _wait_for(self, function: Callable[..., Awaitable[_T]], /, *arguments: Any) -> _T:
+        """Return what `function` does with the connection; if that isn't waited for to its end, drop the connection."""
+        try:
+            return self._portal.call(function, *arguments)
+        except Exception:
+            raise
+        except BaseException:  # interrupted: what it was doing goes on, and nothing else can be done with it
+            self._is_given_up = True
+            self._portal.start_task_soon(self._connection.terminate)
+            raise
 
     async def _fetch(self, statement: str, parameters: Sequence[Any]) -> list[Any]:
         rows = await self._connection.fetch(statement, parameters, seconds=self._seconds)
@@ -105,7 +119,7 @@ class Link:
     def insert_rows(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], /) -> None:
         """Store many rows, inside the caller's transaction."""
         for some in _portions(rows):
-            self._portal.call(self._connection.copy_in, table, columns, some)
+            self._wait_for(self._connection.copy_in, table, columns, some)
 
     def note_head(self, position: int, chained: bytes, /) -> None:
         """Say which event is the newest; inside the caller's transaction."""
@@ -145,7 +159,7 @@ class Link:
     @property
     def is_closed(self) -> bool:
         """Whether it is known to be gone, so that nothing can be sent on it."""
-        return self._connection.is_closed
+        return self._is_given_up or self._connection.is_closed
 
     def terminate(self) -> None:
         """Drop it without a word."""

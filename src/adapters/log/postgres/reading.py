@@ -1,10 +1,9 @@
 """A log in PostgreSQL opened by a tool that only reads."""
 
-from anyio.from_thread import start_blocking_portal
-
 from adapters.log.postgres import schema
 from adapters.log.postgres.database import opening
 from adapters.log.postgres.link import Link
+from adapters.log.postgres.loop_thread import LoopThread
 from adapters.log.postgres.reading_pool import READING
 from adapters.settings.postgres_address import PostgresAddress
 
@@ -20,21 +19,20 @@ class ReadingLink(Link):
             LogFormatError: it has a newer format.
             StoreUnavailableError: it can't be read.
         """
-        self._thread = start_blocking_portal()
-        portal = self._thread.__enter__()
+        self._thread = LoopThread()
         try:
             with opening(address):
-                super().__init__(portal, address, settings=READING)
+                super().__init__(self._thread.portal, address, settings=READING)
                 try:
                     schema.check(self)
                 except BaseException:
                     super().close()
                     raise
         except BaseException:
-            self._thread.__exit__(None, None, None)
+            self._thread.stop()
             raise
 
     def close(self) -> None:
         """Close it."""
         super().close()
-        self._thread.__exit__(None, None, None)
+        self._thread.stop()
