@@ -188,7 +188,7 @@ async def test_a_gibibyte_is_read_in_windows_and_never_patched(client: Client) -
     ("", "INVALID_PATCH"), ("\n" * 1_000_000, "INVALID_PATCH"), ("x" * 8_388_607, "INVALID_PATCH"),
     ("```\n" * 1_000_000, "INVALID_PATCH"), ("x" * 8_388_609, "INVALID_PATCH"),
     (patch(*(f"*** Add File: m/{number}\n+x" for number in range(1_001))), "INVALID_PATCH"),
-    (patch("*** Update File: a.txt", *("@@\n-nothing\n+x" for _ in range(200_000))), "INVALID_PATCH"),
+    (patch("*** Update File: a.txt", *(["@@\n-nothing\n+x"] * 200_000)), "INVALID_PATCH"),
     (patch("*** Update File: binary", "@@", "-a", "+b"), "INVALID_PATCH"),
     (patch("*** Add File: .git/hooks/post-commit", "+x"), "PATH_PROTECTED"),
     (patch("*** Add File: a.txt", "+x"), "ADD_FILE_EXISTS"),
