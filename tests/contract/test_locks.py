@@ -178,6 +178,54 @@ def test_the_own_lock_of_an_id_that_lives_is_a_fault(directory: str) -> None:
     held.release()
 
 
+def test_tidying_removes_the_files_of_the_dead_and_nothing_else(directory: str) -> None:
+    """Of a server that was killed, of one whose spawner still has a duplicate, of one that lives; and other files."""
+    locks = FlockInstanceLocks(directory)
+    locks.tidy()  # there is no directory yet
+    identity = locks.directory_id()
+    living, outlived = locks.take_own(InstanceId("inst-lives")), locks.take_own(InstanceId("inst-outlived"))
+    duplicate = os.dup(outlived.fileno())
+    outlived.release()
+    assert in_child(lambda: locks.take_own(InstanceId("inst-killed")).is_in_place())
+    lease = LockDirectory(directory).try_lock("wsp-1")
+    assert lease is not None
+    lease.release()
+    assert "inst-killed.lock" in files_in(directory)
+    locks.tidy()
+    assert files_in(directory) == ["directory-id", "inst-lives.lock", "inst-outlived.lock", "wsp-1.lock"]
+    assert living.is_in_place()
+    os.close(duplicate)
+    locks.tidy()
+    assert files_in(directory) == ["directory-id", "inst-lives.lock", "wsp-1.lock"]
+    assert locks.directory_id() == identity
+
+
+def test_whoever_starts_while_others_tidy_has_its_lock(directory: str) -> None:
+    is_over = threading.Event()
+
+    def tidy() -> None:
+        while not is_over.is_set():
+            FlockInstanceLocks(directory).tidy()
+
+    tidying = [threading.Thread(target=tidy) for _ in range(2)]
+    for thread in tidying:
+        thread.start()
+    try:
+        taken = [FlockInstanceLocks(directory).take_own(InstanceId(f"inst-{number}")) for number in range(200)]
+        assert all(own.is_in_place() for own in taken)
+    finally:
+        is_over.set()
+        for thread in tidying:
+            thread.join()
+    for own in taken:
+        own.release()
+    assert files_in(directory) == []
+
+
+def files_in(directory: str) -> list[str]:
+    return sorted(os.listdir(directory))
+
+
 def test_files_and_directory_are_private_from_the_start(directory: str) -> None:
     os.umask(os.umask(0))
     held = FlockInstanceLocks(directory).take_own(INSTANCE)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from adapters.locks.flock import LockDirectory
 from codespace_es.command_handlers.patching import ApplyPatch
 from codespace_es.command_handlers.reporting import ReportOperation
 from codespace_es.command_handlers.taking_over import HostTakenOver, TakeOverHost
@@ -50,7 +51,9 @@ async def test_what_was_left_with_locks_that_were_deleted_is_taken_over(tmp_path
         taken = await server.handle(TAKE_OVER, channel="cli")
         assert isinstance(taken, HostTakenOver)
         assert (len(taken.instances), len(taken.operations)) == (1, 1)
-        assert await status_of(server) == "unknown"
+        report = (await server.handle(ReportOperation(operation_key="k"))).to_wire()
+        assert (report["status"], report["error"]["code"]) == ("unknown", "FILE_OPERATION_FAILED")
+        assert "findings" not in report  # nobody has looked at its files
         with pytest.raises(CodespaceError, match="settle what a dead one"):
             await server.handle(TAKE_OVER, channel="cli")
         answer = await server.handle(ApplyPatch(workspace_id="demo", patch=PATCH, operation_key="k2"))
@@ -64,4 +67,16 @@ async def test_what_can_be_settled_here_is_not_taken_over(tmp_path: Path, root: 
         with pytest.raises(CodespaceError) as refused:
             await server.handle(TAKE_OVER, channel="cli")
         assert refused.value.code is ErrorCode.INVALID_ARGUMENT
+        assert await status_of(server) == "failed_rolled_back"
+
+
+async def test_a_server_that_starts_removes_the_locks_of_the_dead_of_any_log(tmp_path: Path, root: Path) -> None:
+    """One that was killed, of a log that is gone: nobody would ever ask for its lock."""
+    await leave_a_patch_half_done(tmp_path, root)
+    left = LockDirectory(str(tmp_path / "locks")).try_lock("inst-of-another-log")
+    assert left is not None
+    left.release()
+    async with Server(tmp_path, {"demo": root}) as server:
+        own = f"{server.world.instance_id}.lock"
+        assert [path.name for path in (tmp_path / "locks").glob("inst-*")] == [own]
         assert await status_of(server) == "failed_rolled_back"

@@ -176,6 +176,36 @@ async def test_a_patch_that_died_half_way_is_settled_by_its_own_host_alone(sites
     require_whole(here)
 
 
+async def test_a_patch_of_a_lost_host_is_taken_over_and_both_hosts_see_the_same_then(sites: list[Site]) -> None:
+    """It ends unknown, without findings, since nobody could look; its host, back again, settles nothing of it."""
+    here, there = sites
+    async with here.gateway("--die-at", "temp.synced") as gateway:
+        await gateway.start_call(1, "apply_patch", workspace_id="one", patch=PATCH, operation_key="k")
+        await gateway.exit_code()
+    async with there.gateway() as other:
+        operation_id = (await other.call("operation_status", operation_key="k"))["operation_id"]
+        machine = machine_elsewhere(there)
+        taken = there.run("hosts", "take-over", machine, "--yes", "--reason", "it burnt", "--json")
+        assert taken.returncode == 0, taken.stderr
+        assert json.loads(taken.stdout)["operations"] == [operation_id]
+        told = await other.call("operation_status", operation_key="k")
+    assert (told["status"], told["error"]["code"]) == ("unknown", "FILE_OPERATION_FAILED")
+    assert "findings" not in told
+    async with here.gateway() as gateway:
+        assert await gateway.call("operation_status", operation_key="k") == told
+        repeated = await gateway.call("apply_patch", workspace_id="one", patch=PATCH, operation_key="k")
+        assert (repeated["status"], repeated["replayed"]) == ("unknown", True)
+        assert (here.root / "greeting.txt").read_text(encoding="utf-8") == "hello\n"
+        assert (await gateway.call("apply_patch", workspace_id="one", patch=PATCH))["status"] == "applied"
+    assert events_of(here, operation_id) == ["operation.minted.v1", "operation.finished.v1"]
+    found = [json.loads(site.run("verify", "--json").stdout) for site in sites]
+    for each in found:
+        assert (each["is_ok"], each["findings"], each["open_items"]) == (True, [], found[0]["open_items"])
+        assert each["head_hash"] == found[0]["head_hash"]
+    for site in sites:
+        assert json.loads(site.run("show", operation_id, "--json").stdout)["report"]["status"] == "unknown"
+
+
 async def test_a_host_that_is_cut_off_is_taken_over_and_shut_out(sites: list[Site]) -> None:
     here, there = sites
     async with here.gateway() as gateway, there.gateway() as other:

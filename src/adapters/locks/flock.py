@@ -15,7 +15,7 @@ import pwd
 import re
 import secrets
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
@@ -113,6 +113,26 @@ class LockDirectory:
                     f"The lock {name} in {self._path!r} can't be taken: {error.strerror or error}.",
                 ) from error
             os.close(descriptor)  # it was removed between the opening and the locking: by its new name, again
+
+    def names(self, beginning: str) -> Iterator[str]:
+        """Yield the names of locks that begin so, in no order, as their files are there now.
+
+        Raises:
+            CodespaceError: FILE_OPERATION_FAILED when the directory can't be read.
+        """
+        try:
+            with os.scandir(self._path) as entries:
+                for entry in entries:
+                    name = entry.name.removesuffix(".lock")
+                    if name != entry.name and name.startswith(beginning) and _NAME.fullmatch(name):
+                        yield name
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise CodespaceError(
+                ErrorCode.FILE_OPERATION_FAILED,
+                f"The directory of locks {self._path!r} can't be read: {error.strerror or error}.",
+            ) from error
 
     def directory_id(self) -> str:
         """Return 32 hex digits that name this directory, the same for all who use it; they go with it.

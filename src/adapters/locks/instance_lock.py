@@ -4,11 +4,19 @@ Its file goes with the last of them where they end in good order, else with whoe
 no file says the same as a file that nobody has locked.
 """
 
+import time
 from contextlib import suppress
+from itertools import islice
+from typing import Final
 
 from adapters.locks.flock import HeldFlock, LockDirectory
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.identifiers import InstanceId
+
+_TIDIED_AT_ONCE_MAX: Final = 1_000
+"""Files that one tidying looks at; the rest is for the next."""
+_TRIES: Final = 100
+_PAUSE_SECONDS: Final = 0.01
 
 
 class OwnInstanceLock:
@@ -63,15 +71,17 @@ class FlockInstanceLocks:
         self._locks = LockDirectory(directory)
 
     def take_own(self, instance_id: InstanceId) -> OwnInstanceLock:
-        """Take the lock of this, new, instance.
+        """Take the lock of this, new, instance; whoever tidies may have it for a moment.
 
         Raises:
             CodespaceError: INTERNAL when somebody holds it already, so the id isn't new; FILE_OPERATION_FAILED.
         """
-        held = self._locks.try_lock(instance_id)
-        if held is None:
-            raise CodespaceError(ErrorCode.INTERNAL, f"The lock of {instance_id} is held by another process.")
-        return OwnInstanceLock(held, instance_id, self._locks)
+        for _ in range(_TRIES):
+            held = self._locks.try_lock(instance_id)
+            if held is not None:
+                return OwnInstanceLock(held, instance_id, self._locks)
+            time.sleep(_PAUSE_SECONDS)
+        raise CodespaceError(ErrorCode.INTERNAL, f"The lock of {instance_id} is held by another process.")
 
     def try_take(self, instance_id: InstanceId) -> DeadInstanceLock | None:
         """Return the lock of a dead instance, or None while it, or somebody who cleans up after it, holds it.
@@ -81,6 +91,17 @@ class FlockInstanceLocks:
         """
         held = self._locks.try_lock(instance_id)
         return None if held is None else DeadInstanceLock(held)
+
+    def tidy(self) -> None:
+        """Remove the files of dead instances. See the port.
+
+        Raises:
+            CodespaceError: FILE_OPERATION_FAILED.
+        """
+        for name in islice(self._locks.names("inst-"), _TIDIED_AT_ONCE_MAX):
+            held = self._locks.try_lock(name)
+            if held is not None:
+                held.remove()
 
     def directory_id(self) -> str:
         """Return what names this directory of locks. Raises CodespaceError: FILE_OPERATION_FAILED."""

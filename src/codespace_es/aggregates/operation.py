@@ -69,7 +69,9 @@ class OperationFinished(Event):
     reason: Literal["recovered", "unknown"] | None = Field(default=None, description="How a crash was settled.")
     fault: Fault | None = Field(default=None, description="The error it ended with.")
     result: Body | None = Field(default=None, description="The answer, exactly when it was a result.")
-    findings: tuple[FileFinding, ...] = Field(default=(), description="What was found where it didn't simply succeed.")
+    findings: tuple[FileFinding, ...] = Field(
+        default=(), description="What was found where it didn't simply succeed; none where its host was taken over."
+    )
     is_swap_atomic: bool = Field(default=True, description="False where the file system has no atomic exchange.")
 
 

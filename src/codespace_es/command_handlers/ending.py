@@ -19,7 +19,7 @@ from codespace_es.command_handlers.consuming import NOTHING, Outcome, consumptio
 from codespace_es.folding import fold
 from codespace_es.ports.fault_points import FaultPoint
 from codespace_es.ports.log import Append, NewBody
-from codespace_es.ports.patch_writer import PatchOrder, SettleImpossibleError, WriteOutcome
+from codespace_es.ports.patch_writer import PatchOrder, SettleImpossibleError
 from codespace_es.ports.world import World
 from codespace_es.projections.operation_status import changes_told
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
@@ -94,18 +94,27 @@ async def close_operation(
     except SettleImpossibleError as error:
         raise unsettled(operation_id, workspace, str(error)) from error
     world.faults(FaultPoint.SETTLE_FILES_DONE)
-    finished, result = _recovered(operation_id, minted, outcome)
-    await append_end(world, minted, finished, result, as_recovery(caller))
+    finished = OperationFinished(
+        status=outcome.status,
+        reason="recovered" if outcome.status in ("applied", "failed_rolled_back") else "unknown",
+        fault=outcome.fault,
+        findings=outcome.findings,
+        is_swap_atomic=outcome.is_swap_atomic,
+    )
+    await append_end(world, minted, finished, _told(operation_id, minted, finished), as_recovery(caller))
     world.faults(FaultPoint.SETTLE_CLOSED)
 
 
 async def close_unseen(
     world: World, operation_id: OperationId, minted: OperationMinted, caller: Caller
 ) -> None:
-    """Close an open operation of a host that is lost: nobody can look at its files. Its server is shut out."""
+    """Close an open operation of a host that is lost. Its server is shut out.
+
+    Nobody can look at its files, so there are no findings, only the fault that says so.
+    """
     fault = Fault(code=ErrorCode.FILE_OPERATION_FAILED, message=_UNSEEN)
-    finished, result = _recovered(operation_id, minted, WriteOutcome("unknown", fault, (), is_swap_atomic=False))
-    await append_end(world, minted, finished, result, as_recovery(caller))
+    finished = OperationFinished(status="unknown", reason="unknown", fault=fault, is_swap_atomic=False)
+    await append_end(world, minted, finished, _told(operation_id, minted, finished), as_recovery(caller))
 
 
 def unsettled(operation_id: OperationId, workspace: Workspace, reason: str) -> CodespaceError:
@@ -117,20 +126,11 @@ def unsettled(operation_id: OperationId, workspace: Workspace, reason: str) -> C
     )
 
 
-def _recovered(
-    operation_id: OperationId, minted: OperationMinted, outcome: WriteOutcome
-) -> tuple[OperationFinished, PatchResult]:
-    """Return the end of a settled operation, and how it is told."""
-    finished = OperationFinished(
-        status=outcome.status,
-        reason="recovered" if outcome.status in ("applied", "failed_rolled_back") else "unknown",
-        fault=outcome.fault,
-        findings=outcome.findings,
-        is_swap_atomic=outcome.is_swap_atomic,
-    )
-    fault = outcome.fault
-    result = PatchResult(
-        status=outcome.status,
+def _told(operation_id: OperationId, minted: OperationMinted, finished: OperationFinished) -> PatchResult:
+    """Return how the end of a settled operation is told."""
+    fault = finished.fault
+    return PatchResult(
+        status=finished.status,
         operation_id=operation_id,
         reason=finished.reason,
         files=tuple(planned.path for planned in minted.plan),
@@ -140,7 +140,6 @@ def _recovered(
         reverts=minted.reverts,
         also_reverts=minted.also_reverts,
     )
-    return finished, result
 
 
 def as_recovery(caller: Caller) -> Caller:

@@ -4,7 +4,7 @@ Beside the serving, not before it: an answer that depends on something open sett
 event catalogue, section 5.
 """
 
-from anyio import sleep
+from anyio import sleep, to_thread
 
 from codespace_es.admission import take_dead
 from codespace_es.aggregates.instance import InstanceRecovered
@@ -42,6 +42,8 @@ async def settle_at_start(world: World, caller: Caller) -> None:
             await recover_instance(world, item.instance_id, _NOTHING_CLOSED, caller)
         finally:
             proof_of_death.release()
+    # Servers of other logs died here as well, maybe of logs that are gone: nobody will ever ask for their locks.
+    await to_thread.run_sync(world.instance_locks.tidy)
 
 
 async def _settle_ending_commands(world: World, workspace: Workspace, caller: Caller) -> None:

@@ -33,6 +33,13 @@ class InstanceLocks(Protocol):
         """
         ...
 
+    def tidy(self) -> None:
+        """Remove what is left in this very directory of instances whose lock nobody holds, at most so much at a time.
+
+        That says nothing new of them: no lock says the same as one that is free. May block.
+        """
+        ...
+
     def directory_id(self) -> str:
         """Return what names this directory of locks, the same for all who use it; made with it."""
         ...

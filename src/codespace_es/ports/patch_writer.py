@@ -28,7 +28,7 @@ class PatchOrder:
 
 @dataclass(frozen=True, slots=True)
 class WriteOutcome:
-    """What the disk says. `findings` is empty exactly when the status is `applied`."""
+    """What the disk says, by whoever has looked at it. `findings` is empty exactly when the status is `applied`."""
 
     status: Literal["applied", "failed_rolled_back", "failed_partial", "unknown"]
     fault: Fault | None = None
