@@ -226,6 +226,24 @@ async def test_a_host_that_dies_in_the_middle_of_an_apply_ends_it_once(tmp_path:
     assert audit(tmp_path).findings == ()
 
 
+async def test_a_closure_that_is_lost_while_its_apply_comes_to_nothing_is_orphaned_by_the_next(
+    tmp_path: Path, root: Path, host: FakeToolHost
+):
+    async with serve(tmp_path, root, host) as server:
+
+        async def fits_nowhere(call):
+            del host.closures[call.action_id]
+            await orphan_actions(server.world, session_of(server), [call.action_id], CALLER)
+            return CallbackResult("done", patches=(adds("a.txt"),))
+
+        await push_closure(server, host, fits_nowhere)
+        assert (await resolve(server))["detail"]["outcome"] == "returned"
+        assert (await resolve(server))["detail"]["outcome"] == "orphaned"
+        assert await waiting(server) == []
+    assert (root / "a.txt").read_text() == "one\n"
+    assert audit(tmp_path).findings == ()
+
+
 # Approvals
 
 
