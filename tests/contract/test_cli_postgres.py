@@ -2,6 +2,8 @@
 
 import json
 import os
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -229,3 +231,53 @@ def test_a_copy_of_a_log_that_is_served_or_damaged_or_missing_writes_nothing(
     secret = project.call("store", "copy", f"postgresql://me:{PASSWORD}@db/log")
     assert secret.returncode == 2
     assert "command line" in secret.stderr
+
+
+@pytest.fixture
+def worked(postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PostgresProject:
+    """A project whose server has applied a patch."""
+    project = PostgresProject.make(tmp_path)
+    monkeypatch.setenv("CODESPACE_STORE", postgres.new_log().url)
+    anyio.run(work_a_little, project)
+    assert isinstance(project, PostgresProject)
+    return project
+
+
+@pytest.mark.parametrize("ending", ["interrupted", "cut off"])
+def test_following_shows_what_a_gateway_writes_and_says_why_it_ends(
+    postgres: PostgresServer, worked: PostgresProject, ending: str
+) -> None:
+    program = Path(sys.executable).with_name("codespace-es")
+    with subprocess.Popen(
+        [str(program), "log", "--follow", "--after", "0", "--kind", "operation.finished", "--data-dir",
+         str(worked.data)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    ) as following:
+        assert following.stdout is not None
+        assert following.stderr is not None
+        assert "operation.finished.v1" in following.stdout.readline()
+        anyio.run(work_a_little, worked)
+        assert "operation.finished.v1" in following.stdout.readline()
+        if ending == "interrupted":
+            following.send_signal(signal.SIGINT)
+            assert following.wait(timeout=20) == 0
+            assert following.stderr.read() == ""
+        else:
+            postgres.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                           "WHERE application_name = 'codespace-es'")
+            assert following.wait(timeout=20) == 2
+            assert following.stderr.read().startswith("codespace-es: The event log can't be used: ")
+
+
+def test_what_is_pruned_is_gone_and_told_and_the_log_is_whole(worked: PostgresProject) -> None:
+    log = worked.call("log", "--after", "0", "--kind", "operation.minted", "--json").stdout
+    operation = json.loads(log)["stream_id"]
+    assert "+x" in worked.call("show", operation).stdout
+    chosen = json.loads(worked.call("prune", "--older-than", "0m", "--json").stdout)
+    done = json.loads(worked.call("prune", "--older-than", "0m", "--yes", "--json").stdout)
+    assert done["removed"] == chosen["chosen"] > 0
+    shown = worked.call("show", operation).stdout
+    assert "+x" not in shown
+    assert "pruned" in shown
+    assert worked.call("verify").returncode == 0
+    assert worked.call("files", "--restore", str(worked.root.parent / "out")).returncode == 1
