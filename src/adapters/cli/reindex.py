@@ -38,7 +38,7 @@ def reindex(settings: Settings, *, is_check: bool, is_json: bool) -> int:
 
 
 async def _make_anew(settings: Settings) -> Sequence[OpenIndexDifference]:
-    from adapters.bootstrap import open_event_log
+    from adapters.bootstrap.log import open_event_log
 
     async with open_event_log(settings) as log:
         return await log.reindex()

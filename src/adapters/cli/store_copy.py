@@ -87,7 +87,7 @@ def _require_quiet(settings: Settings, source: LogReader) -> None:
 
 def _last(settings: Settings, source: LogReader) -> list[NewRow]:
     """Return the events that end the copy: where it came from, said by an instance that does nothing else."""
-    from adapters.bootstrap import this_instance
+    from adapters.bootstrap.instance import this_instance
 
     recorded = source.read_stream(STORE_STREAM)
     store = STORE.fold_recorded(recorded)

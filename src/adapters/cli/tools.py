@@ -48,7 +48,7 @@ def check(settings: Settings, *, is_json: bool) -> int:
 
 
 async def _load(settings: Settings) -> ToolCatalogue:
-    from adapters.bootstrap import tools_of
+    from adapters.bootstrap.tools import tools_of
     from adapters.tool_host.custom_tools import open_custom_tools
 
     async with open_custom_tools(tools_of(settings)) as custom_tools:

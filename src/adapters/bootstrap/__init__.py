@@ -1,4 +1,4 @@
-"""The composition root: the only module that knows every adapter, and the order in which a server comes to life.
+"""The composition root: the only room that knows every adapter, and the order in which a server comes to life.
 
 1. The private directories, then the log: opened, nothing written.
 2. Effects, so that whatever begins is over before the log is closed.
@@ -10,23 +10,24 @@ Leaving goes the same way back: no new settling, effects end, `instance.stopped`
 
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
-from typing import Literal
 
 import anyio
 from anyio.abc import TaskGroup
 
+from adapters.bootstrap.instance import Transport, this_instance
+from adapters.bootstrap.log import log_of
+from adapters.bootstrap.tools import open_tools, orphan
 from adapters.clock_and_ids import RandomIds, SystemClock
 from adapters.files.workspace_files import DirectoryFilesByRoot
 from adapters.locks.flock import lock_directory_of_user
 from adapters.locks.instance_lock import FlockInstanceLocks, OwnInstanceLock
 from adapters.locks.lease import FlockWorkspaceLeases
 from adapters.log.event_log import StoredEventLog
-from adapters.machine import allow_many_descriptors, new_file_mode, this_process
+from adapters.machine import allow_many_descriptors, new_file_mode
 from adapters.patch_writer.writer import ExchangePatchWriter
 from adapters.runner.own_spawner import open_spawner_runner
 from adapters.runner.spawner_runner import SpawnerRunner
@@ -36,22 +37,16 @@ from adapters.settings.input_key import input_key
 from adapters.settings.load import Settings
 from adapters.settings.problem import StartupError
 from adapters.structural.searching import open_structural_search
-from adapters.tool_host.custom_tools import HostedTools, Surroundings, open_custom_tools
-from adapters.tool_host.sources import find_sources
+from adapters.tool_host.custom_tools import HostedTools
 from codespace_es import policy
-from codespace_es.aggregates.instance import InstanceStarted
 from codespace_es.codespace import Codespace
 from codespace_es.command_handlers.effect import open_effects
 from codespace_es.command_handlers.instance_life import InstanceLife, living, quiet_caller
-from codespace_es.command_handlers.orphaning import orphan_actions
 from codespace_es.command_handlers.serving_tools import CallServices
-from codespace_es.command_handlers.stacks import Session
 from codespace_es.command_handlers.starting import settle_at_start
 from codespace_es.command_handlers.turns import FairTurns
-from codespace_es.event_catalogue import CATALOGUE
-from codespace_es.open_index import open_change
 from codespace_es.ports.clock_and_ids import Clock
-from codespace_es.ports.custom_tools import NoCustomTools, OrphanedAction
+from codespace_es.ports.custom_tools import NoCustomTools
 from codespace_es.ports.effects import EffectRunner
 from codespace_es.ports.fault_points import FaultHook, no_faults
 from codespace_es.ports.live_processes import LiveProcesses
@@ -70,9 +65,7 @@ from codespace_es.ports.under_way import UnderWay
 from codespace_es.ports.world import World
 from codespace_es.vocabulary.errors import CodespaceError
 from codespace_es.vocabulary.event import Caller, Channel
-from codespace_es.vocabulary.identifiers import ActionId, InstanceId, RequestId
-
-Transport = Literal["stdio", "http", "cli"]
+from codespace_es.vocabulary.identifiers import InstanceId, RequestId
 
 CHILD_DEFAULTS = {"LANG": "C.UTF-8", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 """What keeps programs from waiting for somebody at a terminal. Source: contract A5."""
@@ -92,11 +85,6 @@ class OpenCodespace:
     world: World
     log: StoredEventLog
     """The log as an adapter, to be looked at beside the serving."""
-
-
-def software() -> str:
-    """Return name and version of this product."""
-    return f"codespace-es/{version('codespace-es')}"
 
 
 @asynccontextmanager
@@ -124,11 +112,11 @@ async def open_codespace(
 
             instance_id = InstanceId(f"inst-{RandomIds().uuid()}")
             async with (
-                _log(settings, instance_id, faults, clock, end) as log,
+                log_of(settings, instance_id, faults, clock, end) as log,
                 _own_lock(instance_id) as lock,
                 _runner(settings, lock) as runner,
                 open_structural_search(files_changed_max=settings.structural_files_max) as structural,
-                _tools(settings, transport) as tools,
+                open_tools(settings, transport) as tools,
                 open_effects() as effects,
                 _alive(
                     settings, transport,
@@ -147,26 +135,6 @@ async def open_codespace(
         raise StoreUnavailableError(failures[0])
 
 
-def open_event_log(settings: Settings) -> StoredEventLog:
-    """Return the log alone, to be entered: for what mends a store. Nobody lives by it, so it can't be appended to."""
-    return _log(settings, InstanceId(f"inst-{RandomIds().uuid()}"), no_faults, _CLOCK, lambda _reason: None)
-
-
-def _log(
-    settings: Settings, instance_id: InstanceId, faults: FaultHook, clock: Clock, on_failure: Callable[[str], None]
-) -> StoredEventLog:
-    return StoredEventLog(
-        settings.log_place,
-        catalogue=CATALOGUE,
-        open_rule=open_change,
-        instance_id=instance_id,
-        clock=clock,
-        ids=RandomIds(),
-        faults=faults,
-        on_failure=on_failure,
-    )
-
-
 @asynccontextmanager
 async def _own_lock(instance_id: InstanceId) -> AsyncIterator[OwnInstanceLock]:
     """Hold this instance's lock: as long as it is held, here or by the runner, this instance lives."""
@@ -182,34 +150,6 @@ def _runner(settings: Settings, lock: Held) -> AbstractAsyncContextManager[Spawn
     if settings.runner_socket is None:
         return open_spawner_runner(instance_lock=lock, processes_max=settings.max_processes)
     return open_uds_runner(settings.runner_socket, instance_lock=lock, processes_max=settings.max_processes)
-
-
-@asynccontextmanager
-async def _tools(settings: Settings, transport: Transport) -> AsyncIterator[HostedTools | None]:
-    """Have the operator's tools, for a server; a command line calls none."""
-    if transport == "cli":
-        yield None
-        return
-    async with open_custom_tools(tools_of(settings)) as tools:
-        yield tools
-
-
-def tools_of(settings: Settings) -> Surroundings:
-    """Return what the operator's tools have around them."""
-    from adapters.mcp_server.tool_catalogue import TOOLS
-
-    return Surroundings(
-        find_sources=lambda: find_sources(settings.data_directory, settings.custom_tools),
-        roots=tuple(workspace.root for workspace in settings.workspaces.values()),
-        reserved=frozenset(TOOLS),
-    )
-
-
-async def _orphan(world: World, orphans: Sequence[OrphanedAction]) -> None:
-    """Pop the pending actions whose callbacks are gone with their process."""
-    for orphan in orphans:
-        session = Session(world.workspaces[orphan.workspace_id], orphan.work_id)
-        await orphan_actions(world, session, [ActionId(orphan.action_id)], quiet_caller(world))
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +214,7 @@ async def _alive(settings: Settings, transport: Transport, made: _Made) -> Async
                 tasks.start_soon(_settle, world)
             codespace = Codespace(world)
             if made.tools is not None:
-                made.tools.begin(partial(CallServices, world), partial(_orphan, world))
+                made.tools.begin(partial(CallServices, world), partial(orphan, world))
             try:
                 yield OpenCodespace(codespace, life, world, made.log)
             except CodespaceError as error:
@@ -306,23 +246,6 @@ async def _require_operator_alone(world: World) -> None:
                 f"data directory (bubblewrap, level 3), but for workspace {workspace.workspace_id!r} {found}. Install "
                 "bubblewrap, or set operator_unsafe = true and know that a command can grant."
             )
-
-
-def this_instance(settings: Settings, transport: Transport) -> InstanceStarted:
-    """Return how an instance in this process begins."""
-    process = this_process()
-    return InstanceStarted(
-        software=software(),
-        machine_id=settings.machine_id,
-        host=process.host,
-        boot_id=process.boot_id,
-        pid=process.pid,
-        pid_namespace=process.pid_namespace,
-        started_ticks=process.started_ticks,
-        transport=transport,
-        configuration=settings.digest,
-        lock_directory=FlockInstanceLocks(lock_directory_of_user()).directory_id(),
-    )
 
 
 def _first_caller(world: World, transport: Transport) -> Caller:
