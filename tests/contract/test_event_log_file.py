@@ -35,6 +35,7 @@ from unit.log.sample_events import (
     CounterIncreased,
     FromTheFuture,
     InstanceRecovered,
+    fill,
     finished,
     increased,
     make_log,
@@ -50,16 +51,6 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "data" / "log.db"
-
-
-async def fill(path: Path, count: int = 3) -> None:
-    """Leave a log of an instance and `count` operations, the first of them finished."""
-    async with make_log(path) as log:
-        await log.append(started(), CALLER)
-        for number in range(1, count + 1):
-            body = NewBody(operation(number), "request", b"body %d" % number)
-            await log.append(minted(number, bodies=(body,)), CALLER)
-        await log.append(finished(1), CALLER)
 
 
 def tamper(path: Path, *statements: str) -> None:

@@ -49,6 +49,7 @@ from unit.log.sample_events import (
     operation,
     started,
 )
+from unit.log.sample_events import fill as fill_log
 
 pytestmark = pytest.mark.anyio
 
@@ -69,13 +70,8 @@ class CountingIds:
 
 
 async def fill(place: LogPlace, count: int = 3) -> None:
-    """Leave a log of an instance and `count` operations with bodies, the first of them finished."""
-    async with make_log(place, ids=CountingIds()) as log:
-        await log.append(started(), CALLER)
-        for number in range(1, count + 1):
-            body = NewBody(operation(number), "request", b"body %d" % number)
-            await log.append(minted(number, text="é\n☃ \\u0000", bodies=(body,)), CALLER)
-        await log.append(finished(1), CALLER)
+    """Leave the same log in either store."""
+    await fill_log(place, count, text="é\n☃ \\u0000", ids=CountingIds())
 
 
 def execute(postgres: PostgresServer, place: PostgresAddress, *statements: str) -> list[str]:

@@ -4,7 +4,6 @@
 """
 
 import sys
-import tempfile
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -13,7 +12,7 @@ if __name__ == "__main__":
                     str(REPOSITORY / "tests/replay")]
 
 import anyio  # noqa: E402
-from stored_log import digest_of_folds, export  # noqa: E402
+from stored_log import store_life  # noqa: E402
 
 from codespace_es.command_handlers.deciding import CreateHold, ResolveHold  # noqa: E402
 from codespace_es.command_handlers.driving import ResizeTerminal, TerminateProcess, WriteInput  # noqa: E402
@@ -133,17 +132,5 @@ async def _steer(session: Session) -> None:
     await session.ask(FinishWorkCommand(work_id=work_id))
 
 
-def main() -> None:
-    directory = Path(sys.argv[1])
-    directory.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as scratch:
-        root = Path(scratch) / "project"
-        root.mkdir()
-        anyio.run(live, Path(scratch), root)
-        path = Path(scratch) / "data" / "codespace.db"
-        (directory / "session.jsonl").write_text(export(path), encoding="utf-8")
-        (directory / "session.digest").write_text(digest_of_folds(path) + "\n", encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    store_life(live, Path(sys.argv[1]), "session")

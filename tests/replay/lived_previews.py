@@ -4,15 +4,13 @@
 """
 
 import sys
-import tempfile
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 if __name__ == "__main__":
     sys.path[:0] = [str(REPOSITORY / each) for each in ("", "src", "tests", "tests/replay")]
 
-import anyio  # noqa: E402
-from stored_log import digest_of_folds, export  # noqa: E402
+from stored_log import store_life  # noqa: E402
 
 from codespace_es.command_handlers.calling_back import begin_effect  # noqa: E402
 from codespace_es.ports.tool_host import ActionCall, CallbackRaisedError, CallbackResult  # noqa: E402
@@ -69,16 +67,5 @@ async def live(scratch: Path, root: Path) -> None:
         await push_edits(server, root, {"a.txt": b"g"})
 
 
-def main() -> None:
-    directory = Path(sys.argv[1])
-    with tempfile.TemporaryDirectory() as scratch:
-        root = Path(scratch) / "ws"
-        root.mkdir()
-        anyio.run(live, Path(scratch), root)
-        path = Path(scratch) / "data" / "codespace.db"
-        (directory / "previews.jsonl").write_text(export(path), encoding="utf-8")
-        (directory / "previews.digest").write_text(digest_of_folds(path) + "\n", encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    store_life(live, Path(sys.argv[1]), "previews")

@@ -10,7 +10,7 @@ import base64
 import json
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import fields, is_dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -117,14 +117,27 @@ def _told(value: object) -> object:
     return {"state": type(value).__name__, **told}
 
 
-def main() -> None:
-    directory = Path(sys.argv[1])
+def store(log: Path, directory: Path, name: str) -> None:
+    """Keep the log file as `name` in a directory, with the digest of what it folds to."""
     directory.mkdir(parents=True, exist_ok=True)
+    (directory / f"{name}.jsonl").write_text(export(log), encoding="utf-8")
+    (directory / f"{name}.digest").write_text(digest_of_folds(log) + "\n", encoding="utf-8")
+
+
+def store_life(live: Callable[[Path, Path], Awaitable[None]], directory: Path, name: str) -> None:
+    """Have `live` write a session of servers, given a directory for its data and a workspace, and keep its log."""
+    with tempfile.TemporaryDirectory() as scratch:
+        root = Path(scratch) / "project"
+        root.mkdir()
+        anyio.run(live, Path(scratch), root)
+        store(Path(scratch) / "data" / "codespace.db", directory, name)
+
+
+def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "log.db"
         anyio.run(write_a_life, path)
-        (directory / "life.jsonl").write_text(export(path), encoding="utf-8")
-        (directory / "life.digest").write_text(digest_of_folds(path) + "\n", encoding="utf-8")
+        store(path, Path(sys.argv[1]), "life")
 
 
 if __name__ == "__main__":

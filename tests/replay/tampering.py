@@ -81,3 +81,32 @@ class Tamperer:
         state = self.state(like or self.execute("SELECT max(position) FROM events")[0][0])
         recorded_at = Envelope.model_validate_json(state.partition(b"\n")[0]).recorded_at
         bodies.insert(self._connection, [bodies.row_of(body, round(recorded_at.timestamp() * 1000))])
+
+
+def copy_log(lived: Path, scratch: Path) -> Path:
+    """Return `scratch` with a copy of the log of `lived`, to be damaged."""
+    (scratch / "data").mkdir()
+    (scratch / "data" / "codespace.db").write_bytes((lived / "data" / "codespace.db").read_bytes())
+    return scratch
+
+
+def position(tamperer: Tamperer, topic: str, nth: int = 0) -> int:
+    """Return where the `nth` event of a topic stands."""
+    rows = tamperer.execute("SELECT position FROM events WHERE topic = ? ORDER BY position", topic)
+    return int(rows[nth][0])
+
+
+def drop(topic: str, nth: int = 0) -> Callable[[Tamperer], None]:
+    """Return what takes such an event out, unseen by the chain."""
+    return lambda tamperer: tamperer.drop(position(tamperer, topic, nth))
+
+
+def change(topic: str, old: bytes, new: bytes, nth: int = 0) -> Callable[[Tamperer], None]:
+    """Return what changes the text of such an event, unseen by the chain."""
+
+    def apply(tamperer: Tamperer) -> None:
+        at = position(tamperer, topic, nth)
+        assert old in tamperer.state(at)
+        tamperer.change_state(at, lambda state: state.replace(old, new))
+
+    return apply

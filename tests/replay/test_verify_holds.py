@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tampering import Tamperer
+from tampering import Tamperer, change, copy_log, drop, position
 
 from codespace_es.aggregates.approval import ApprovalCreated
 from codespace_es.ports.log import NewBody
@@ -36,27 +36,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def scratch(lived: Path, tmp_path: Path) -> Path:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "codespace.db").write_bytes((lived / "data" / "codespace.db").read_bytes())
-    return tmp_path
-
-
-def position(tamperer: Tamperer, topic: str, nth: int = 0) -> int:
-    rows = tamperer.execute("SELECT position FROM events WHERE topic = ? ORDER BY position", topic)
-    return int(rows[nth][0])
-
-
-def drop(topic: str, nth: int = 0) -> Callable[[Tamperer], None]:
-    return lambda tamperer: tamperer.drop(position(tamperer, topic, nth))
-
-
-def change(topic: str, old: bytes, new: bytes, nth: int = 0) -> Callable[[Tamperer], None]:
-    def apply(tamperer: Tamperer) -> None:
-        at = position(tamperer, topic, nth)
-        assert old in tamperer.state(at)
-        tamperer.change_state(at, lambda state: state.replace(old, new))
-
-    return apply
+    return copy_log(lived, tmp_path)
 
 
 def arguments(tamperer: Tamperer, nth: int) -> tuple[StreamId, str]:

@@ -4,7 +4,6 @@
 """
 
 import sys
-import tempfile
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -12,8 +11,7 @@ if __name__ == "__main__":
     sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "src"), str(REPOSITORY / "tests"),
                     str(REPOSITORY / "tests/replay")]
 
-import anyio  # noqa: E402
-from stored_log import digest_of_folds, export  # noqa: E402
+from stored_log import store_life  # noqa: E402
 
 from codespace_es.aggregates.instance import INSTANCE, InstanceTakenOver, TakeOverInstance  # noqa: E402
 from codespace_es.command_handlers.patching import ApplyPatch  # noqa: E402
@@ -47,17 +45,5 @@ async def live(path: Path, root: Path) -> None:
         await lost.die()
 
 
-def main() -> None:
-    directory = Path(sys.argv[1])
-    directory.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as scratch:
-        root = Path(scratch) / "project"
-        root.mkdir()
-        anyio.run(live, Path(scratch), root)
-        path = Path(scratch) / "data" / "codespace.db"
-        (directory / "undoing.jsonl").write_text(export(path), encoding="utf-8")
-        (directory / "undoing.digest").write_text(digest_of_folds(path) + "\n", encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    store_life(live, Path(sys.argv[1]), "undoing")

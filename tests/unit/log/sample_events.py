@@ -127,6 +127,16 @@ def finished(number: int, version: int = 2) -> Append:
     return Append((NewEvent(operation(number), version, OperationFinished()),))
 
 
+async def fill(place: LogPlace, count: int = 3, *, text: str = "", **options: Any) -> None:
+    """Leave a log of an instance and `count` operations with bodies, the first of them finished."""
+    async with make_log(place, **options) as log:
+        await log.append(started(), CALLER)
+        for number in range(1, count + 1):
+            body = NewBody(operation(number), "request", b"body %d" % number)
+            await log.append(minted(number, text=text, bodies=(body,)), CALLER)
+        await log.append(finished(1), CALLER)
+
+
 def increased(name: str, version: int, **fields: int) -> Append:
     return Append((NewEvent(StreamId(name), version, CounterIncreased(**fields)),))
 

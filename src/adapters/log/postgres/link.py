@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from anyio.from_thread import BlockingPortal
 
+from adapters.log.found_rows import FoundRows
 from adapters.log.postgres.connecting import PostgresConnection, connect
 from adapters.settings.postgres_address import PostgresAddress
 from codespace_es.vocabulary.limits import MIB
@@ -16,24 +17,6 @@ _ROWS_AT_ONCE = 1_000
 _BYTES_AT_ONCE = 8 * MIB
 _CONTENT_BYTES_AT_ONCE = MIB // 4
 """Of one answer with contents, unless a single one is larger. More isn't faster."""
-
-
-class FoundRows:
-    """Rows that are here already. Implements `Rows`."""
-
-    def __init__(self, rows: list[Any]) -> None:
-        self._rows = iter(rows)
-
-    def fetchone(self) -> Any:
-        """Return the next row, None behind the last."""
-        return next(self._rows, None)
-
-    def fetchall(self) -> list[Any]:
-        """Return the rows that are left."""
-        return list(self._rows)
-
-    def __iter__(self) -> Iterator[Any]:
-        return self._rows
 
 
 class Link:

@@ -8,24 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NoReturn
 
+from adapters.log.found_rows import FoundRows
 from adapters.log.sqlite import schema
 from adapters.log.sqlite.connecting import Guarded
-
-
-class _Found:
-    """The rows of a read that is over. Implements `Rows`."""
-
-    def __init__(self, rows: list[Any]) -> None:
-        self._rows = iter(rows)
-
-    def fetchone(self) -> Any:
-        return next(self._rows, None)
-
-    def fetchall(self) -> list[Any]:
-        return list(self._rows)
-
-    def __iter__(self) -> Iterator[Any]:
-        return self._rows
 
 
 class SharedReads:
@@ -38,10 +23,10 @@ class SharedReads:
     def _turn(self) -> AbstractContextManager[Any]:
         return nullcontext() if self._is_held else self._guarded.lock
 
-    def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> _Found:
+    def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> FoundRows:
         """Run one statement and fetch all that it finds."""
         with self._turn():
-            return _Found(self._guarded.connection.execute(statement, parameters).fetchall())
+            return FoundRows(self._guarded.connection.execute(statement, parameters).fetchall())
 
     def scan(self, statement: str, *, sizes: str) -> Iterator[Any]:  # noqa: ARG002 - each row has a turn of its own
         """Yield the rows of a query, each fetched under the lock as it is asked for.
