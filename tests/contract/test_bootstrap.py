@@ -22,6 +22,7 @@ from codespace_es.vocabulary.errors import CodespaceError
 from codespace_es.vocabulary.event import Caller
 from codespace_es.vocabulary.identifiers import RequestId
 from support.cli_project import GREETING, Project, patch
+from support.warm_servers import own_environment, run_program
 
 pytestmark = pytest.mark.anyio
 
@@ -157,19 +158,5 @@ async def test_what_a_killed_server_left_is_settled_although_nobody_asks(project
 
 async def _patch_and_be_killed(project: Project, point: str) -> int:
     """Let a process of its own begin a patch and kill itself at `point`; return its exit status."""
-    code = (
-        "import sys, anyio; from pathlib import Path; from support.cli_project import Project, patch\n"
-        "from adapters.bootstrap import open_codespace; from adapters.cli.options import effective_settings\n"
-        "from adapters.cli.serve import dying_at; from adapters.settings.load import Flags\n"
-        "async def main():\n"
-        "    settings = effective_settings(Flags(data_dir=sys.argv[2], workspaces=('demo=' + sys.argv[1],)), {})\n"
-        "    async with open_codespace(settings, transport='stdio', faults=dying_at(sys.argv[3])) as opened:\n"
-        "        await patch(opened, key='cut')\n"
-        "anyio.run(main)\n"
-    )
-    tests = Path(__file__).parents[1]
-    ended = await anyio.run_process(
-        [sys.executable, "-c", code, str(project.root), str(project.data), point], check=False,
-        env={**os.environ, "PYTHONPATH": str(tests)},
-    )
-    return ended.returncode
+    command = [sys.executable, "-m", "support.dying_patch", str(project.root), str(project.data), point]
+    return (await run_program(command, env=own_environment())).returncode

@@ -21,10 +21,10 @@ pytestmark = pytest.mark.anyio
 ASK = """
 import termios
 with open("/dev/tty", "r+b", buffering=0) as tty:
-    tty.write(b"Password: ")
     mode = termios.tcgetattr(tty)
     mode[3] &= ~termios.ECHO
     termios.tcsetattr(tty, termios.TCSANOW, mode)
+    tty.write(b"Password: ")
     print(len(tty.readline()))
 """
 

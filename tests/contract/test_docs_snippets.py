@@ -1,11 +1,12 @@
 """The pages that show code are run: all Python blocks of a page, in order, as one program."""
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from support.warm_servers import own_environment, run_to_end
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ["for-loop-authors.md", "structural-edits.md"]
@@ -17,7 +18,7 @@ def test_the_program_on_a_page_runs_to_its_end(page: str, tmp_path: Path) -> Non
     assert blocks
     program = tmp_path / "page.py"
     program.write_text("\n".join(blocks), encoding="utf-8")
-    ended = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=120, check=False)
+    ended = run_to_end([sys.executable, str(program)], env=own_environment(), seconds_max=120)
     assert ended.returncode == 0, ended.stderr
 
 

@@ -3,8 +3,10 @@
 import json
 import os
 import random
+import resource
 import shutil
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -262,14 +264,15 @@ async def test_a_directory_swapped_for_a_link_while_patches_run_leads_nowhere(
 
     async def swap_on() -> None:
         while True:
-            (root / "real").rename(root / "aside")
-            (root / "real").symlink_to(outside)
-            await anyio.sleep(0.001)
-            (root / "real").unlink()
+            (root / "real").mkdir(exist_ok=True)
             try:
+                (root / "real").rename(root / "aside")
+                (root / "real").symlink_to(outside)
+                await anyio.sleep(0.001)
+                (root / "real").unlink()
                 (root / "aside").rename(root / "real")
-            except OSError:  # a patch has made the directory anew in the moment without one
-                shutil.rmtree(root / "aside")
+            except OSError:  # in a moment without it a patch has made the directory anew, or taken its own away
+                shutil.rmtree(root / "aside", ignore_errors=True)
             await anyio.sleep(0.001)
 
     with anyio.fail_after(SECONDS_MAX):
@@ -283,16 +286,17 @@ async def test_a_directory_swapped_for_a_link_while_patches_run_leads_nowhere(
     assert list(outside.iterdir()) == []
 
 
-def _in_shell(limits: str, command: list[str]) -> list[str]:
-    return ["sh", "-c", f'{limits}; exec "$@"', "sh", *command]
+def _limited(soft: int, hard: int, command: list[str]) -> list[str]:
+    return [sys.executable, "-m", "support.limited", str(soft), str(hard), *command]
 
 
 async def test_a_patch_of_many_directories_needs_no_more_descriptors_than_the_user_may_have(
     tmp_path: Path, root: Path, command: list[str]
 ) -> None:
     names = [f"{number}/deep/file.txt" for number in range(300)]
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with anyio.fail_after(SECONDS_MAX):
-        async with raw_client(_in_shell("ulimit -Sn 100", command), tmp_path) as client:
+        async with raw_client(_limited(100, hard, command), tmp_path) as client:
             assert (await client.call("apply_patch", **adding(*names)))["status"] == "applied"
     assert len(tree(root)) == 301
 
@@ -303,7 +307,7 @@ async def test_too_few_descriptors_fail_the_patch_and_leave_nothing(
     names = [f"{number}/deep/file.txt" for number in range(300)]
     before = tree(root)
     with anyio.fail_after(SECONDS_MAX):
-        async with raw_client(_in_shell("ulimit -n 100", command), tmp_path) as client:
+        async with raw_client(_limited(100, 100, command), tmp_path) as client:
             told = await client.call("apply_patch", **adding(*names), operation_key="wide")
             assert tree(root) == before
             assert (await client.call("apply_patch", **adding(*names), operation_key="wide"))["replayed"]

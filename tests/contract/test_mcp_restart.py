@@ -45,12 +45,11 @@ def command(tmp_path: Path, root: Path) -> list[str]:
 
 async def test_a_restart_forgets_nothing(tmp_path: Path, root: Path, command: list[str]) -> None:
     """Check 75."""
-    command = from_nothing(command)
     with anyio.fail_after(SECONDS_MAX):
         async with connected(command, tmp_path) as client:
             done = await ask(client, "apply_patch", **_REQUEST)
         (root / "once.txt").write_text("changed since\n")
-        async with connected(command, tmp_path, "2026-07-28") as client:
+        async with connected(from_nothing(command), tmp_path, "2026-07-28") as client:
             told = await ask(client, "operation_status", operation_id=done["operation_id"])
             again = await ask(client, "apply_patch", **_REQUEST)
             other = await refused(client, "apply_patch", **{**_REQUEST, "patch": _PATCH.replace("once.", "twice.")})

@@ -18,7 +18,7 @@ from codespace_es.command_handlers.patching import ApplyPatch
 from codespace_es.vocabulary.event import Caller
 from codespace_es.vocabulary.identifiers import RequestId
 from codespace_es.vocabulary.patch_result import PatchResult
-from support.warm_servers import PRODUCT, PYTHON_VARIABLES, from_nothing, run_to_end
+from support.warm_servers import PRODUCT, from_nothing, own_environment, run_to_end
 
 GREETING = "hello\n"
 PATCH = "*** Begin Patch\n*** Update File: greeting.txt\n@@\n-hello\n+good day\n*** End Patch\n"
@@ -99,10 +99,8 @@ def run_command(
 
     It is forked from a warm parent, unless it has to be cold: for tests that speak for the real start.
     """
-    others = ("CODESPACE_", "PYTHON", "LC_", "LANG")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
     command = [PRODUCT, *arguments]
-    return run_to_end(from_nothing(command) if is_cold else command, env={**kept, **PYTHON_VARIABLES, **environment},
+    return run_to_end(from_nothing(command) if is_cold else command, env={**own_environment(), **environment},
                       stdin=stdin)
 
 

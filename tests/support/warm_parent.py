@@ -109,13 +109,13 @@ def _stream(fd: int, mode: str, errors: str | None) -> TextIOWrapper:
 
 
 def run(command: list[str]) -> None:
-    """Run a Python program: `-m MODULE ...` of an interpreter, or a script."""
-    if command[1] == "-m":
+    """Run a Python program: `-m MODULE …` or `FILE.py …` of an interpreter, or a script of its own."""
+    if command[1:2] == ["-m"]:
         sys.argv = command[2:]
         runpy.run_module(command[2], run_name="__main__", alter_sys=True)
     else:
-        sys.argv = command
-        runpy.run_path(command[0], run_name="__main__")
+        sys.argv = command[1:] if command[0] == sys.executable else command
+        runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def main() -> None:

@@ -36,6 +36,13 @@ PYTHON_VARIABLES = {
 """What every child's interpreter is told, so that one warm parent serves for all."""
 
 
+def own_environment() -> dict[str, str]:
+    """Return this process' environment without settings of the product, and with what children's interpreters get."""
+    others = ("CODESPACE_", "PYTHON", "LC_", "LANG")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
+    return kept | PYTHON_VARIABLES
+
+
 def from_nothing(command: list[str]) -> list[str]:
     """Return `command` in a form that is never forked from a warm parent: for tests that speak for the real start."""
     return ["/usr/bin/env", *command]
@@ -172,7 +179,8 @@ def _parent_for(environment: Mapping[str, str]) -> _Parent:
 
 def can_be_warm(command: list[str]) -> bool:
     """Return whether `command` is a program that only needs Python with its imports done."""
-    return (command[0] == PRODUCT or command[:2] == [sys.executable, "-m"]) and not IS_COLD
+    is_python = command[0] == sys.executable and (command[1] == "-m" or command[1].endswith(".py"))
+    return (command[0] == PRODUCT or is_python) and not IS_COLD
 
 
 async def open_server(
