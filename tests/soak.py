@@ -46,6 +46,8 @@ PARTS = (
         "patches at every pair of points",
         "tests/crash/test_patch_writer_crash.py tests/crash/test_patch_writer_races.py -m soak",
     ),
+    Part("histories looked back at", "tests/replay/test_any_history.py -m 'soak or not soak' --hypothesis-seed=SEED",
+         "HYPOTHESIS_PROFILE=dev CODESPACE_EFFORT=10"),
     Part("PostgreSQL under fire", "tests/crash/test_postgres_deaths.py -m soak", "FIRE_SEED=SEED STORM_KILLS=20"),
 )
 

@@ -14,6 +14,7 @@ if __name__ == "__main__":
 import anyio  # noqa: E402
 from stored_log import store_life  # noqa: E402
 
+from adapters.log.places import LogPlace  # noqa: E402
 from codespace_es.command_handlers.deciding import CreateHold, ResolveHold  # noqa: E402
 from codespace_es.command_handlers.driving import ResizeTerminal, TerminateProcess, WriteInput  # noqa: E402
 from codespace_es.command_handlers.inbox import (  # noqa: E402
@@ -68,9 +69,9 @@ class Session:
                 await anyio.sleep(0.01)
 
 
-async def live(path: Path, root: Path) -> None:
-    """Write the session into `path`'s directory."""
-    async with Server(path, {"demo": root}) as server:
+async def live(path: Path, root: Path, place: LogPlace | None = None) -> None:
+    """Write the session into `path`'s directory, or to `place`."""
+    async with Server(path, {"demo": root}, place=place) as server:
         session = Session(server)
         await _hold(session)
         await _run(session)
