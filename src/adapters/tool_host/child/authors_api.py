@@ -6,7 +6,7 @@ from typing import Any
 
 from adapters.tool_host.child.asking import CURRENT, STORE_UNAVAILABLE, Asking
 from adapters.tool_host.child.loading import Callbacks, Registry
-from adapters.tool_host.child.running import to_json
+from adapters.tool_host.child.telling import to_json
 from codespace_es.tools import Callback, CodespaceError, ErrorCode, ExecOutcome, File, Match, PatchOutcome
 
 _PUSH_FIELDS = ("label", "apply", "reject", "details", "sourceToolName", "source_tool_name", "payload")

@@ -9,7 +9,7 @@ import jsonschema
 from referencing import Registry as SchemaRegistry
 from referencing.exceptions import Unresolvable
 
-from adapters.tool_host.child.running import describe, to_json
+from adapters.tool_host.child.telling import describe, to_json
 from codespace_es.tools import CodespaceError, ErrorCode
 from codespace_es.vocabulary import limits
 

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from adapters.tool_host.child.checking import LoadedTool, ToolProblemError, check_tool
-from adapters.tool_host.child.running import describe
+from adapters.tool_host.child.telling import describe
 from codespace_es.tools import Callback
 from codespace_es.vocabulary import limits
 

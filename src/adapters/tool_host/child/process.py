@@ -23,7 +23,8 @@ from adapters.spawner.tree import end_with_parent
 from adapters.tool_host.child.asking import CURRENT, Asking, Call
 from adapters.tool_host.child.authors_api import AuthorsApi
 from adapters.tool_host.child.loading import LoadProblemError, Registry, load
-from adapters.tool_host.child.running import call_back, execute, fault_of
+from adapters.tool_host.child.running import call_back, execute
+from adapters.tool_host.child.telling import fault_of
 from adapters.wire import Link, LinkClosedError, WireError
 from codespace_es.tools import CodespaceError, Context
 

@@ -4,25 +4,24 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from anyio import to_thread
 
+from adapters.tool_host.child.checking import LoadedTool
+from adapters.tool_host.child.loading import Registry
+from adapters.tool_host.child.telling import to_json
 from codespace_es.tools import CodespaceError, Context, ErrorCode, ToolResult
 from codespace_es.vocabulary import limits
 
-if TYPE_CHECKING:
-    from adapters.tool_host.child.checking import LoadedTool
-    from adapters.tool_host.child.loading import Registry
 
-
-async def execute(tool: "LoadedTool", given: Mapping[str, Any], context: Context) -> dict[str, Any]:
+async def execute(tool: LoadedTool, given: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Return what a tool answers to `given`. Raises whatever it raises, and INVALID_ARGUMENT."""
     result = await call(tool.execute, context.call_id, tool.read(given), context)
     return result_of(result, "execute") or {"content": "", "details": None, "is_error": False}
 
 
-async def call_back(registry: "Registry", message: Mapping[str, Any]) -> dict[str, Any] | None:
+async def call_back(registry: Registry, message: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return what `apply` or `reject` of a pending action answers; None where there is nothing, or it says nothing.
 
     A closure stays until the server lets go of it: what it staged may still be refused, and it be applied again.
@@ -85,32 +84,3 @@ def result_of(result: Any, function: str) -> dict[str, Any] | None:
     if size > limits.TOOL_RESULT_BYTES_MAX:
         raise ValueError(f"{function} returned {size} bytes; the limit is {limits.TOOL_RESULT_BYTES_MAX}")
     return wire
-
-
-def to_json(value: Any, name: str) -> str:
-    """Return `value` as JSON. Raises ValueError, naming it, where it has no such form."""
-    try:
-        return json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"{name} has to be JSON: {error}") from error
-
-
-def fault_of(error: BaseException) -> dict[str, Any]:
-    """Return how a call failed: in words, and with the code that the server had given, where it was that."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    if isinstance(error, CodespaceError):
-        told = {"code": error.code, "message": error.message, "detail": error.detail}
-        return {"problem": error.message, "error": told}
-    return {"problem": describe(error)}
-
-
-def describe(error: BaseException) -> str:
-    """Return an error in one line; one whose own text can't be had is named alone."""
-    if isinstance(error, CodespaceError):
-        return error.message
-    try:
-        text = " ".join(str(error).split())
-    except Exception:
-        text = ""
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
