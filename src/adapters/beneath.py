@@ -53,9 +53,14 @@ _SENTENCE_CHARACTERS_MAX: Final = 300
 def open_root(root: str) -> int:
     """Return a descriptor of the directory `root`, good for opening beneath it only; the caller closes it.
 
-    The root is the trust anchor: it may itself be reached through links. Raises OSError.
+    The root is the trust anchor: absolute, and without links since they were resolved when the server began. One that
+    stands in its way now would lead to a directory with another identity and another lease. Raises OSError, ELOOP then.
     """
-    return os.open(_encode(root), _PATH_ONLY | _DIRECTORY_FLAGS)
+    top = os.open(b"/", _PATH_ONLY | _DIRECTORY_FLAGS)
+    try:
+        return open_beneath(top, root.strip("/") or ".", _PATH_ONLY | os.O_DIRECTORY)
+    finally:
+        os.close(top)
 
 
 def open_beneath(root_fd: int, path: str, flags: int, mode: int = 0) -> int:

@@ -83,6 +83,38 @@ async def test_a_deleted_data_directory_ends_the_server_before_it_promises_anyth
     assert (again["status"], again["replayed"]) == ("applied", False)
 
 
+@pytest.mark.parametrize("replaced", ["holder/ws", "holder"], ids=["root", "parent"])
+async def test_a_link_in_the_way_to_a_root_leads_nowhere(tmp_path: Path, replaced: str) -> None:
+    holder, elsewhere, aside = tmp_path / "holder", tmp_path / "elsewhere", tmp_path / "aside"
+    link = tmp_path / replaced
+    for directory in (holder / "ws", elsewhere / "ws"):
+        directory.mkdir(parents=True)
+        (directory / "a.py").write_text("f(1)\n")
+    asked = [
+        ("apply_patch", adding("lost.txt")), ("read", {"workspace_id": "demo", "path": "a.py"}),
+        ("find", {"workspace_id": "demo"}), ("search", {"workspace_id": "demo", "pattern": "f"}),
+        ("ast_grep", {"workspace_id": "demo", "pat": "f($A)", "lang": "python"}),
+        ("exec_command", {"workspace_id": "demo", "command": ["touch", "lost.txt"]}),
+    ]
+    with anyio.fail_after(SECONDS_MAX):
+        async with raw_client(product(tmp_path, f"demo={holder / 'ws'}:workspace-write"), tmp_path) as client:
+            made = await client.call("apply_patch", **adding("made.txt"))
+            link.rename(aside)
+            link.symlink_to(elsewhere / link.relative_to(holder))
+            before = tree(elsewhere)
+            answers = [await client.call(tool, **arguments) for tool, arguments in asked]
+            undone = await client.call("operation_revert", operation_id=made["operation_id"])
+            link.unlink()
+            aside.rename(link)
+            again = await client.call("apply_patch", **adding("again.txt"))
+    codes = [answer["code"] for answer in answers]
+    assert codes == [*["FILE_OPERATION_FAILED"] * 5, "PROCESS_SPAWN_FAILED"]
+    assert all("symbolic link" in answer["message"] for answer in answers)
+    assert undone["code"] == "REVERT_CONFLICT"
+    assert tree(elsewhere) == before
+    assert again["status"] == "applied"
+
+
 async def test_a_locked_log_holds_up_patches_and_nothing_else(client: RawClient, tmp_path: Path, root: Path) -> None:
     outsider = driver.connect(tmp_path / "data" / "codespace.db", isolation_level=None)
     with anyio.fail_after(SECONDS_MAX):

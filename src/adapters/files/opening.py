@@ -25,9 +25,11 @@ def opened_root(root: str) -> Iterator[int]:
     try:
         descriptor = open_root(root)
     except OSError as error:
-        shown = shown_name(root)
+        shown, reason = shown_name(root), error.strerror
+        if error.errno == errno.ELOOP:
+            reason = "since the server began it was replaced by a symbolic link, or leads through one"
         raise CodespaceError(
-            ErrorCode.FILE_OPERATION_FAILED, f"The workspace root {shown!r} can't be opened: {error.strerror}.",
+            ErrorCode.FILE_OPERATION_FAILED, f"The workspace root {shown!r} can't be opened: {reason}.",
             detail={"root": shown},
         ) from error
     try:

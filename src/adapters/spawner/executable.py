@@ -50,6 +50,9 @@ def _require_root(root: str) -> None:
         is_directory = stat.S_ISDIR(os.stat(root).st_mode)
     except OSError as error:
         raise UnusableError(error.errno or errno.ENOENT, f"The working directory {root} is missing.") from error
+    if os.path.realpath(root) != root:
+        raise UnusableError(
+            errno.ELOOP, f"The working directory {root} is, or leads through, a symbolic link since the server began.")
     if not is_directory:
         raise UnusableError(errno.ENOTDIR, f"The working directory {root} isn't a directory.")
     if not os.access(root, os.X_OK, effective_ids=True):

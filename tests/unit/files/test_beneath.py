@@ -79,3 +79,21 @@ def test_an_error_of_the_system_becomes_a_code_and_names_the_path(number: int, c
     error = beneath.path_error(OSError(number, os.strerror(number)), "caf\udce9/x")
     assert (error.code, error.detail) == (code, {"path": "caf\\xe9/x"})
     assert error.message.encode()
+
+
+@pytest.mark.parametrize("has_openat2", [True, False], ids=["kernel", "walk"])
+def test_a_root_is_never_reached_through_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_openat2: bool
+) -> None:
+    if has_openat2 and not beneath.kernel_has_openat2():
+        pytest.skip("this kernel has no openat2")
+    monkeypatch.setattr(beneath, "kernel_has_openat2", lambda: has_openat2)
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    os.symlink("a", tmp_path / "link")
+    os.symlink("b", tmp_path / "a" / "leaf")
+    os.close(beneath.open_root(str(tmp_path / "a" / "b")))
+    os.close(beneath.open_root("/"))
+    for path, number in (("link", errno.ELOOP), ("link/b", errno.ELOOP), ("a/leaf", errno.ELOOP), ("c", errno.ENOENT)):
+        with pytest.raises(OSError) as refusal:  # noqa: PT011 (the number is what is asked)
+            beneath.open_root(str(tmp_path / path))
+        assert refusal.value.errno == number
