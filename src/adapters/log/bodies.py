@@ -2,17 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from adapters.log.database import Connection
+from adapters.log.submission import BodyRow
 from codespace_es.ports.log import NewBody
 from codespace_es.vocabulary.event import Digest
 from codespace_es.vocabulary.identifiers import StreamId
-
-if TYPE_CHECKING:
-    from adapters.log.database import Connection
-
-BodyRow = tuple[str, bytes, str, int, int, bytes]
-"""Stream, digest (32 bytes), kind, size in bytes, stored at (milliseconds since 1970), content."""
 
 StoredContent = tuple[str, bytes, bytes, str, int, int]
 """Stream, digest (32 bytes), content, kind, size in bytes, stored at (milliseconds since 1970)."""
@@ -61,32 +56,32 @@ def row_of(body: NewBody, stored_at_ms: int) -> BodyRow:
     return (body.stream_id, key_of(named.digest), body.kind, named.size_bytes, stored_at_ms, body.content)
 
 
-def insert(connection: "Connection", rows: Iterable[BodyRow]) -> None:
+def insert(connection: Connection, rows: Iterable[BodyRow]) -> None:
     """Store `rows`; one that is there already stays."""
     for row in rows:
         connection.execute(_INSERT, row)
 
 
-def remove(connection: "Connection", keys: Iterable[tuple[str, bytes]]) -> None:
+def remove(connection: Connection, keys: Iterable[tuple[str, bytes]]) -> None:
     """Remove the bodies with these (stream, digest); one that isn't there is no error."""
     for key in keys:
         connection.execute(_DELETE, key)
 
 
-def content_of(connection: "Connection", stream_id: StreamId, digest: Digest) -> bytes | None:
+def content_of(connection: Connection, stream_id: StreamId, digest: Digest) -> bytes | None:
     """Return the bytes of a stored body, None if it isn't stored."""
     row = connection.execute(CONTENT, (stream_id, key_of(digest))).fetchone()
     return None if row is None else bytes(row[0])
 
 
-def scan(connection: "Connection") -> Iterator[StoredContent]:
+def scan(connection: Connection) -> Iterator[StoredContent]:
     """Yield every stored body with its bytes in the table's own order, which is nearly that of the log."""
     rows = connection.scan(_SCAN, sizes=_SCAN_SIZES)
     for row in rows:  # noqa: UP028 - `yield from` would close the cursor after its connection
         yield row
 
 
-def list_all(connection: "Connection") -> Iterator[StoredBody]:
+def list_all(connection: Connection) -> Iterator[StoredBody]:
     """Yield every stored body without its bytes, stream by stream; a row that isn't even of its kinds is left out.
 
     In short reads, so that nothing keeps the log from being tidied up meanwhile: what is removed behind the row at hand

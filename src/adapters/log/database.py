@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
-from adapters.log.bodies import BodyRow
-from adapters.log.submission import Submission
+from adapters.log.submission import BodyRow, Submission
 from codespace_es.ports.fault_points import FaultHook
 
 _T = TypeVar("_T")

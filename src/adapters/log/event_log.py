@@ -22,7 +22,7 @@ from adapters.log.open_rows import OpenIndexDifference
 from adapters.log.places import LogPlace, open_database
 from adapters.log.reader import LogReader
 from adapters.log.rows import Decoder, encode_envelope, encode_event
-from adapters.log.submission import NewRow, Submission
+from adapters.log.submission import BodyRow, NewRow, Submission
 from adapters.log.writer import Writer
 from codespace_es.ports.clock_and_ids import Clock, Ids
 from codespace_es.ports.fault_points import FaultHook, no_faults
@@ -164,8 +164,8 @@ class StoredEventLog(EventLog):
             topic_bytes = self._topics.get(topic) or self._topics.setdefault(topic, topic.encode())
             rows.append(NewRow(stream_id, stream_id.encode(), new.version, topic, topic_bytes,
                                envelope + encode_event(event), self._open_rule(stream_id, event)))
-        small: list[bodies.BodyRow] = []
-        large: list[bodies.BodyRow] = []
+        small: list[BodyRow] = []
+        large: list[BodyRow] = []
         if append.bodies:
             stored_at_ms = int(now.timestamp() * 1000)
             for body in append.bodies:

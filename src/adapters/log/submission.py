@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from adapters.log.bodies import BodyRow
 from codespace_es.ports.log import OpenChange
+
+BodyRow = tuple[str, bytes, str, int, int, bytes]
+"""Stream, digest (32 bytes), kind, size in bytes, stored at (milliseconds since 1970), content."""
 
 
 class NewRow(NamedTuple):

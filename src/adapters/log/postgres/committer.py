@@ -14,11 +14,10 @@ from uuid import UUID
 from anyio.from_thread import BlockingPortal
 
 from adapters.log import bodies
-from adapters.log.bodies import BodyRow
 from adapters.log.postgres.batch import columns_of
 from adapters.log.postgres.connecting import PostgresError
 from adapters.log.postgres.link import Link
-from adapters.log.submission import Submission
+from adapters.log.submission import BodyRow, Submission
 from adapters.settings.postgres_address import PostgresAddress
 from codespace_es.ports.fault_points import FaultHook, FaultPoint
 from codespace_es.ports.log import InstanceClosedError, StoreUnavailableError, VersionConflictError

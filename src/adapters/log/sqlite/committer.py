@@ -13,11 +13,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from adapters.log import bodies, open_rows, statements
-from adapters.log.bodies import BodyRow
 from adapters.log.chain import GENESIS, link
 from adapters.log.sqlite.connecting import SqliteConnection, driver, is_broken, is_busy
 from adapters.log.sqlite.turnstile import TurnTimeoutError
-from adapters.log.submission import NewRow, Submission
+from adapters.log.submission import BodyRow, NewRow, Submission
 from codespace_es.ports.fault_points import FaultHook, FaultPoint
 from codespace_es.ports.log import InstanceClosedError, StoreUnavailableError, VersionConflictError
 

@@ -1,8 +1,4 @@
-"""SQLite itself: which driver is bound, how its connections are opened, and what its errors mean.
-
-The only module that names the driver. `pysqlite3` bundles a SQLite without the WAL-reset bug; the standard library's
-is taken only where it is as new.
-"""
+"""SQLite itself: how connections are opened, from which version on, and what the driver's errors mean."""
 
 import os
 import threading
@@ -10,18 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
+from adapters.log.sqlite import schema
+from adapters.log.sqlite.binding import driver
 from codespace_es.ports.log import LogMissingError, StoreUnavailableError
-
-if TYPE_CHECKING:
-    import sqlite3 as driver
-else:
-    try:
-        from pysqlite3 import dbapi2 as driver
-    except ImportError:
-        import sqlite3 as driver
 
 __all__ = [
     "Guarded",
@@ -64,8 +54,6 @@ class SqliteConnection(driver.Connection):
 
     def damage(self) -> Iterator[str]:
         """Yield what is wrong with the file itself, beneath its rows: one sentence each, at most so many."""
-        from adapters.log.sqlite import schema  # which is written over connections
-
         yield from schema.differences(self)
         for (told,) in self.execute(f"PRAGMA integrity_check({_DAMAGE_TOLD_MAX})"):
             if told != "ok":

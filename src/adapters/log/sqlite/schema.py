@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from adapters.log.database import Connection
-from adapters.log.sqlite.connecting import driver
+from adapters.log.sqlite.binding import driver
 from codespace_es.ports.log import LogFormatError, StoreUnavailableError
 
 APPLICATION_ID = 0x43534553
