@@ -132,7 +132,8 @@ def translate(error: Exception, address: PostgresAddress) -> PostgresError:
 
     if isinstance(error, PostgresError):
         return error
-    text = address.without_secrets(str(error)) or type(error).__name__
+    words = address.without_secrets(str(error)).split()  # details and hints stand on lines of their own
+    text = " ".join(words) or type(error).__name__
     sqlstate = getattr(error, "sqlstate", None)
     if isinstance(error, asyncpg.DataError | asyncpg.exceptions.ClientConfigurationError):
         return PostgresError(text, sqlstate=sqlstate)  # never sent
