@@ -1,6 +1,7 @@
 """A log whose long reads are attended: somebody is told how far they are, and may end them by raising."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 
 from codespace_es.ports.log import OpenItem
 from codespace_es.vocabulary.event import Digest, RecordedEvent
@@ -17,6 +18,10 @@ class Attended:
         """Call `look` with a position, now and then, while rows are taken; what it raises ends the read."""
         self._source = source
         self._look = look
+
+    def moment(self) -> AbstractContextManager[None]:
+        """See `LogSource`."""
+        return self._source.moment()
 
     def head(self) -> tuple[int, bytes]:
         """See `LogSource`."""

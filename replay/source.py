@@ -1,6 +1,7 @@
 """What an audit needs of a log: reads only. `adapters.log.reader.LogReader` has this shape; so has any stored log."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from codespace_es.ports.log import OpenItem
@@ -20,6 +21,10 @@ class LogSource(Protocol):
     Guarantee: an iterator over events yields those up to the head of its beginning; other reads see what is there now.
     Every read may raise `StoreUnavailableError`; those that decode may raise `UnknownTopicError`.
     """
+
+    def moment(self) -> AbstractContextManager[None]:
+        """Let every read inside see the log as it is at the first of them; of a log in memory, as far as it can be."""
+        ...
 
     def head(self) -> tuple[int, bytes]:
         """Return position and hash of the newest event; (0, 32 zero bytes) in an empty log."""

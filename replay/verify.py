@@ -92,8 +92,13 @@ class _Verification:
         self._envelope: Envelope | None = None
 
     def run(self) -> VerifyReport:
-        """Walk through the whole log and report."""
+        """Walk through the whole log and report, as of one moment: what is removed meanwhile is still there for us."""
         started = time.perf_counter()
+        with self._source.moment():
+            self._walk()
+        return self._report(time.perf_counter() - started)
+
+    def _walk(self) -> None:
         for problem in self._source.damage():
             self._findings.add(Law.FILE, 0, None, f"{problem}.")
         last, stored_open = self._source.open_items_at_head()
@@ -108,7 +113,6 @@ class _Verification:
         if self._anchor is not None and self._anchor.position > self._position:
             text = f"The log ends at {self._position}; it once reached {self._anchor.position}."
             self._findings.add(Law.POSITIONS, self._position + 1, None, text)
-        return self._report(time.perf_counter() - started)
 
     def _report(self, seconds: float) -> VerifyReport:
         findings = self._findings.told()

@@ -1,14 +1,20 @@
 """`verify` has nothing to say of a log that only this product has written, wherever and whenever it is read."""
 
+from functools import partial
 from pathlib import Path
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
 import pytest
 from scripted_log import open_server
 
+from adapters.log.places import LogPlace
 from adapters.log.reader import LogReader
 from codespace_es.event_catalogue import CATALOGUE
+from codespace_es.vocabulary.file_change import digest_of
+from codespace_es.vocabulary.identifiers import StreamId
+from replay.attended import Attended
 from replay.finding import Findings
 from replay.memory import DECIDERS, Memory, SeenAppend
 from replay.naming import KIND_OF_FIELD, body_fields
@@ -79,6 +85,33 @@ async def test_a_log_is_verified_while_a_server_writes_it(tmp_path):
                 is_read.set()
         assert {report.findings for report in reports} == {()}
         assert reports[-1].events > reports[0].events
+
+
+@pytest.mark.parametrize("kind", ["file", "postgres"])
+async def test_what_is_removed_while_a_log_is_verified_is_not_missed(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str
+):
+    """Holds that end take their arguments away, and `prune` takes what is old."""
+    place: LogPlace = tmp_path / "log.db" if kind == "file" else request.getfixturevalue("postgres").new_log()
+    async with open_server(place) as server:
+        await server.start()
+        operation = StreamId(await server.apply({"a.txt": (None, b"one\n")}))
+        looks: list[int] = []
+
+        def remove_once(position: int) -> None:
+            looks.append(position)
+            if len(looks) == 1:
+                anyio.from_thread.run(partial(
+                    server.remove_bodies, [(operation, digest_of(b"one\n"))], total_bytes=4))
+
+        def verified() -> VerifyReport:
+            with LogReader(place, CATALOGUE) as reader:
+                return verify(Attended(reader, remove_once))
+
+        before = await anyio.to_thread.run_sync(verified)
+        after = await anyio.to_thread.run_sync(verified)
+    assert (before.findings, after.findings) == ((), ())
+    assert (after.events - before.events, after.bodies - before.bodies) == (1, 0)  # one less, and the list of it
 
 
 def test_only_what_is_open_is_remembered(life):

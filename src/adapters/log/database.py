@@ -49,6 +49,10 @@ class Connection(Protocol):
         """Let every read inside see one moment. Short: what it keeps alive, nobody can tidy up."""
         ...
 
+    def moment(self) -> AbstractContextManager[None]:
+        """The same for as long as a walk takes; nothing where others use this connection: they would wait so long."""
+        ...
+
     def insert_rows(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], /) -> None:
         """Store many rows, inside the caller's transaction."""
         ...

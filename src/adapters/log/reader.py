@@ -51,6 +51,12 @@ class LogReader:
         """Close it."""
         self._connection.close()
 
+    @contextmanager
+    def moment(self) -> Iterator[None]:
+        """Let every read inside see the log as it is at the first of them; of a log in memory, as far as it can be."""
+        with _translated(), self._connection.moment():
+            yield
+
     def head(self) -> tuple[int, bytes]:
         """Return position and hash of the newest event; (0, 32 zero bytes) in an empty log."""
         with _translated():

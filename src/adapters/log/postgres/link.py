@@ -1,7 +1,7 @@
 """A connection for threads: the driver's event loop runs in a thread of its own, and whoever asks waits for it."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 from anyio.from_thread import BlockingPortal
@@ -113,6 +113,10 @@ class Link:
         from adapters.log.postgres import schema  # which is written over links
 
         yield from schema.damage(self)
+
+    def moment(self) -> AbstractContextManager[None]:
+        """Let every read inside see one moment, for as long as a walk takes."""
+        return self.snapshot()
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

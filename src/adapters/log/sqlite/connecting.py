@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,14 +59,21 @@ class SqliteConnection(driver.Connection):
             if told != "ok":
                 yield f"SQLite finds it damaged: {told}"
 
+    def moment(self) -> AbstractContextManager[None]:
+        """Let every read inside see one moment, for as long as a walk takes."""
+        return self.snapshot()
+
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Let every read inside see one moment."""
-        self.execute("BEGIN")
+        """Let every read inside see one moment; inside another one, that one's."""
+        is_outer = not self.in_transaction
+        if is_outer:
+            self.execute("BEGIN")
         try:
             yield
         finally:
-            self.execute("ROLLBACK")
+            if is_outer and self.in_transaction:  # some errors end it
+                self.execute("ROLLBACK")
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,10 @@ class SharedReads:
             finally:
                 self._is_held = False
 
+    def moment(self) -> AbstractContextManager[None]:
+        """Nothing: whoever writes would wait for as long as a walk takes."""
+        return nullcontext()
+
     def damage(self) -> Iterator[str]:
         """Yield how the tables differ from what they should be; memory has no pages that a disk could damage."""
         yield from schema.differences(self)
