@@ -20,6 +20,7 @@ from codespace_es.ports.runner import (
 )
 from support.process_runner import (
     Locks,
+    SharedWorkshop,
     Workshop,
     command,
     is_alive,
@@ -53,7 +54,7 @@ async def workshop(runner: SpawnerRunner, tmp_path: Path) -> AsyncIterator[Works
     root = tmp_path / "root"
     root.mkdir()
     with anyio.fail_after(30):
-        made = Workshop(runner, root, Locks(tmp_path / "locks"))
+        made = SharedWorkshop(runner, root, Locks(tmp_path / "locks"))
         yield made
         await made.end_all()
 

@@ -92,27 +92,37 @@ class Workshop:
         self.runner = runner
         self.root = root
         self.locks = locks
-        self._live: list[LiveProcess] = []
-
-    async def end_all(self) -> None:
-        """End whatever was let go here and is still there, for the next who uses this runner."""
-        for process in self._live:
-            await process.end(signal=signal.SIGKILL, grace_ms=0)
-            await process.wait()
 
     async def run(self, *argv: str, lease: HeldFlock | None = None, **fields: Any) -> LiveProcess:
         """Start a command and let it go."""
         held = lease or self.locks.take(f"lease-{next(_numbers)}")
         child = await self.runner.start(command(self.root, *argv, **fields), lease=held)
         held.release()
-        self._live.append(await child.go())
-        return self._live[-1]
+        return await child.go()
 
     async def shell(self, script: str, **fields: Any) -> LiveProcess:
         return await self.run("bash", "-c", script, **fields)
 
     async def ended(self, *argv: str, **fields: Any) -> ProcessEnd:
         return await (await self.run(*argv, **fields)).wait()
+
+
+class SharedWorkshop(Workshop):
+    """One whose runner others use after it: it remembers what was let go."""
+
+    def __init__(self, runner: SpawnerRunner, root: Path, locks: Locks) -> None:
+        super().__init__(runner, root, locks)
+        self._live: list[LiveProcess] = []
+
+    async def run(self, *argv: str, lease: HeldFlock | None = None, **fields: Any) -> LiveProcess:
+        self._live.append(await super().run(*argv, lease=lease, **fields))
+        return self._live[-1]
+
+    async def end_all(self) -> None:
+        """End whatever was let go here and is still there."""
+        for process in self._live:
+            await process.end(signal=signal.SIGKILL, grace_ms=0)
+            await process.wait()
 
 
 async def until_output(process: LiveProcess, wanted: bytes) -> bytes:
