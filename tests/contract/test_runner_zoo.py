@@ -189,7 +189,9 @@ async def repeat_and_compare(workshop: Workshop, count: int, *, tty: bool) -> No
                 assert b"word" in (await workshop.ended("echo", "word", tty=tty)).tail
 
     def state() -> tuple[int, list[int], int]:
-        spawners = [pid for pid, _ in children_of(os.getpid())]
+        children = [pid for pid, _ in children_of(os.getpid())]  # other tests' servers among them
+        spawners = [pid for pid in children if b"/spawner/main.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        assert spawners
         assert [state for pid in spawners for _, state in children_of(pid) if state in "ZX"] == []
         open_there = [len(os.listdir(f"/proc/{pid}/fd")) for pid in spawners]
         open_there += [len(os.listdir(f"/proc/{reaper}/fd")) for pid in spawners for reaper, _ in children_of(pid)]

@@ -106,7 +106,8 @@ async def test_a_server_killed_at_a_moment_of_a_start_never_runs_it_twice(
     assert report["termination"] == ("unknown" if is_recorded else "exited")
     if not is_recorded:
         assert before == 0, "what wasn't let go hasn't run"
-    assert lines_of(root / "count") == (before if is_recorded else 1)
+        assert lines_of(root / "count") == 1
+    assert lines_of(root / "count") <= 1, "it may have come to its end, or not: it was killed with its server"
 
 
 async def _ended(client: Any, process_id: str) -> dict[str, Any]:
