@@ -18,6 +18,7 @@ from support.process_runner import (
     processes_with,
     until_gone,
     until_output,
+    until_there,
     whole_output,
 )
 from support.system_python import PYTHON
@@ -60,7 +61,7 @@ async def test_daemons_of_one_command_end_with_it_and_those_of_another_live_on(w
     ended = await end(one)
     assert ended.swept >= 1
     assert processes_with(f"{MARK}-one") == []
-    assert len(processes_with(f"{MARK}-other")) >= 1
+    await until_there(f"{MARK}-other", 1)
     await end(other)
 
 

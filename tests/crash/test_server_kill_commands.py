@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from support.commands import lines_of
-from support.process_runner import processes_with, until_gone
+from support.process_runner import processes_with, until_gone, until_there
 from support.stdio_client import SECONDS_MAX, RawClient, ask, connected, product, raw_client
 
 pytestmark = pytest.mark.anyio
@@ -52,7 +52,7 @@ async def test_a_killed_server_leaves_no_process_and_a_record(tmp_path: Path, ro
     with anyio.fail_after(SECONDS_MAX):
         async with raw_client(command, tmp_path) as client:
             process_id = await _start_tree(client, mark, tty=True)
-            assert len(processes_with(f"{mark}-daemon")) >= 1
+            await until_there(f"{mark}-daemon", 1)
             client.kill(signal.SIGKILL)
             await until_gone(mark)
         async with connected(command, tmp_path) as client:

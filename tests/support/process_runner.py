@@ -168,6 +168,12 @@ def processes_with(mark: str) -> list[int]:
     return found
 
 
+async def until_there(mark: str, count: int) -> None:
+    """Return once so many live: one that is just becoming its program has neither environment nor command line."""
+    while len(processes_with(mark)) < count:
+        await anyio.sleep(0.005)
+
+
 async def until_gone(mark: str) -> None:
     while processes_with(mark):
         await anyio.sleep(0.005)
