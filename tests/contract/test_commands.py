@@ -339,7 +339,7 @@ async def test_as_many_live_as_may_and_the_next_one_leaves_nothing(tmp_path: Pat
     """T-U14; FR-133."""
     other = tmp_path / "other"
     other.mkdir()
-    mark = f"mark-{tmp_path.name}"
+    mark = f"mark-{os.getpid()}-{tmp_path.name}"
     with anyio.fail_after(SECONDS_MAX):
         async with Server(tmp_path, {"ws": root, "other": other}, processes_max=3, live_process="shared",
                           sandbox="off") as server:

@@ -1,5 +1,6 @@
 """A real server is killed while its commands live: nothing of them is left, and the next server says how each ended."""
 
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ async def _start_tree(client: RawClient, mark: str, *, tty: bool) -> str:
 
 async def test_a_killed_server_leaves_no_process_and_a_record(tmp_path: Path, root: Path, command: list[str]) -> None:
     """T10: a terminal, children, a daemon, all of whom ignore every request to end."""
-    mark = f"mark-{tmp_path.name}"
+    mark = f"mark-{os.getpid()}-{tmp_path.name}"
     with anyio.fail_after(SECONDS_MAX):
         async with raw_client(command, tmp_path) as client:
             process_id = await _start_tree(client, mark, tty=True)
@@ -69,7 +70,7 @@ async def test_a_killed_server_leaves_no_process_and_a_record(tmp_path: Path, ro
 
 async def test_a_server_that_is_told_to_end_ends_its_commands_first(tmp_path: Path, command: list[str]) -> None:
     """T20: told twice."""
-    mark = f"mark-{tmp_path.name}"
+    mark = f"mark-{os.getpid()}-{tmp_path.name}"
     with anyio.fail_after(SECONDS_MAX):
         async with raw_client(command, tmp_path) as client:
             process_id = await _start_tree(client, mark, tty=False)
