@@ -23,7 +23,7 @@ class LogSource(Protocol):
     """
 
     def moment(self) -> AbstractContextManager[None]:
-        """Let every read inside see the log as it is at the first of them; of a log in memory, as far as it can be."""
+        """Let every read inside see the log as it is at the first of them, or just before."""
         ...
 
     def head(self) -> tuple[int, bytes]:

@@ -207,8 +207,8 @@ class ScriptedServer:
 
 
 @asynccontextmanager
-async def open_server(place: LogPlace, *, number: int = 1, root: str = "/srv/demo"):  # type: ignore[no-untyped-def]  # tests only
-    """Give a scripted server on the log at `place`; servers with different numbers are different instances."""
+async def open_server(place: LogPlace | None, *, number: int = 1, root: str = "/srv/demo"):  # type: ignore[no-untyped-def]  # tests only
+    """Give a scripted server on the log at `place` (None: in memory); each number is an instance of its own."""
     ids = CountingIds(number * 1_000_000)
     instance_id = InstanceId(f"inst-{ids.uuid()}")
     log = StoredEventLog(

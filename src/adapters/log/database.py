@@ -50,7 +50,7 @@ class Connection(Protocol):
         ...
 
     def moment(self) -> AbstractContextManager[None]:
-        """The same for as long as a walk takes; nothing where others use this connection: they would wait so long."""
+        """The same for as long as a walk takes; where others use this connection, in a copy: none waits so long."""
         ...
 
     def insert_rows(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], /) -> None:

@@ -53,7 +53,7 @@ class LogReader:
 
     @contextmanager
     def moment(self) -> Iterator[None]:
-        """Let every read inside see the log as it is at the first of them; of a log in memory, as far as it can be."""
+        """Let every read inside see the log as it is at the first of them, or just before; in memory, in a copy."""
         with _translated(), self._connection.moment():
             yield
 
