@@ -17,6 +17,7 @@ from adapters.log import bodies
 from adapters.log.postgres.batch import columns_of
 from adapters.log.postgres.connecting import PostgresError
 from adapters.log.postgres.link import Link
+from adapters.log.postgres.parts import HEAD_ROW, incomplete
 from adapters.log.submission import BodyRow, Submission
 from adapters.settings.postgres_address import PostgresAddress
 from codespace_es.ports.fault_points import FaultHook, FaultPoint
@@ -28,7 +29,7 @@ _PAUSE_SECONDS = 0.1
 _PATIENCE_WHEN_AWAY_SECONDS = 2.0
 """How long appends wait for a server that was found away before."""
 
-_FENCED, _UNIQUE_VIOLATION, _LOCK_NOT_AVAILABLE = "CS001", "23505", "55P03"
+_FENCED, _UNIQUE_VIOLATION, _LOCK_NOT_AVAILABLE, _NO_HEAD = "CS001", "23505", "55P03", "P0002"
 _BROKEN = frozenset({"XX001", "XX002", "58030"})
 """Damage and I/O errors: data corrupted, index corrupted, io_error."""
 
@@ -234,6 +235,9 @@ class PostgresCommitter:
                 return VersionConflictError(f"somebody else has appended first: {error}")
             if error.sqlstate in _BROKEN:
                 self._failure = f"the event log's disk or tables failed: {error}"
+            if error.sqlstate == _NO_HEAD:
+                return StoreUnavailableError(
+                    f"the event log can't be written: {incomplete([HEAD_ROW])}; nothing was stored")
             if error.sqlstate == _LOCK_NOT_AVAILABLE:
                 return StoreUnavailableError(
                     f"the event log was locked by another process for {self._lock_timeout_seconds:g} s; "

@@ -13,6 +13,7 @@ from adapters.log.postgres.committer import PostgresCommitter
 from adapters.log.postgres.connecting import PostgresError
 from adapters.log.postgres.link import Link
 from adapters.log.postgres.loop_thread import LoopThread
+from adapters.log.postgres.parts import require_whole
 from adapters.log.postgres.reading_pool import READING, ReadingPool
 from adapters.settings.postgres_address import PostgresAddress
 from codespace_es.ports.fault_points import FaultHook
@@ -30,7 +31,7 @@ class PostgresDatabase:
         Raises:
             LogMissingError: there is none: its tables are made by an explicit step.
             LogFormatError: it has a newer format.
-            StoreUnavailableError: it can't be opened, or may lose what it acknowledges.
+            StoreUnavailableError: it can't be opened, a part of it is missing, or it may lose what it acknowledges.
         """
         self._address = address
         self._thread = LoopThread()
@@ -42,6 +43,7 @@ class PostgresDatabase:
         try:
             with opening(address), self.reader() as link:
                 schema.check(link)
+                require_whole(link)
                 schema.require_durable(link)
         except BaseException:
             self.close()

@@ -6,6 +6,7 @@ from adapters.log.postgres import schema
 from adapters.log.postgres.database import opening
 from adapters.log.postgres.link import Link
 from adapters.log.postgres.loop_thread import LoopThread
+from adapters.log.postgres.parts import incomplete, is_log_missing, missing_things
 from adapters.log.postgres.reading_pool import READING
 from adapters.settings.postgres_address import PostgresAddress
 
@@ -70,7 +71,7 @@ def examine(address: PostgresAddress) -> Server:
         try:
             version, number, has_fsync, has_full_pages, commit, is_standby, user, name = link.execute(
                 _SERVER).fetchone()
-            tables = None if name is None or schema.is_missing(link) else _tables(link)
+            tables = None if name is None or is_log_missing(link) else _tables(link)
         finally:
             link.close()
     return Server(
@@ -78,6 +79,9 @@ def examine(address: PostgresAddress) -> Server:
 
 
 def _tables(link: Link) -> Tables:
+    missing = missing_things(link)
+    if missing:
+        return Tables((incomplete(missing),), missing_rights=(), changing_rights=())
     lacking = [told for told, is_had in _rights(link, _NEEDED).items() if not is_had]
     is_owner = bool(link.execute(_OWNER).fetchone()[0])
     changing = ["ownership of events"] if is_owner else [

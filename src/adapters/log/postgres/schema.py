@@ -11,7 +11,8 @@ from adapters.log.database import Connection
 from adapters.log.postgres.append_function import APPEND, OPEN_SESSION, REFUSAL
 from adapters.log.postgres.connecting import PostgresError
 from adapters.log.postgres.link import Link
-from codespace_es.ports.log import LogFormatError, LogMissingError, StoreUnavailableError
+from adapters.log.postgres.parts import HEAD_ROW, incomplete, is_log_missing, require_made, require_whole
+from codespace_es.ports.log import LogFormatError, StoreUnavailableError
 
 FORMAT = 1
 """Raised when an older server could no longer read the tables."""
@@ -76,17 +77,19 @@ def create_if_missing(link: Link) -> bool:
 
     Raises:
         LogFormatError: what is there is another program's, or of a newer format.
-        StoreUnavailableError: this server or database can't hold a log, or this user may not make one.
+        StoreUnavailableError: this server or database can't hold a log, or this user may not make one; or a part of
+            the log is missing.
     """
     _require_fit(link)
     try:
         with link.transaction():
             link.execute("SELECT pg_advisory_xact_lock(?)", (_MAKING,))
-            is_new = is_missing(link)
+            is_new = is_log_missing(link)
             if is_new:
                 for statement in _STATEMENTS:
                     link.execute(statement)
             check(link)
+            require_whole(link)
     except PostgresError as error:
         if error.sqlstate is None or not error.sqlstate.startswith("42") or error.sqlstate == _INSUFFICIENT_PRIVILEGE:
             raise
@@ -101,10 +104,9 @@ def check(connection: Connection) -> None:
     Raises:
         LogMissingError: there is none.
         LogFormatError: one of a newer format.
+        StoreUnavailableError: its format can't be told.
     """
-    if is_missing(connection):
-        msg = "there is no event log in this database"
-        raise LogMissingError(msg)
+    require_made(connection)
     row = connection.execute("SELECT application, format FROM log_format").fetchone()
     if row is None or row[0] != "codespace-es":
         msg = "this schema holds tables of an event log's names, but no event log"
@@ -127,13 +129,6 @@ def require_durable(connection: Connection) -> None:
         names = " and ".join(name for (name,) in unsafe)
         msg = f"this PostgreSQL may lose what it has acknowledged: {names} is off. Set it to on"
         raise StoreUnavailableError(msg)
-
-
-def is_missing(connection: Connection) -> bool:
-    """Tell whether no log was made in this schema."""
-    found = connection.execute(
-        "SELECT 1 FROM pg_class WHERE relname = 'log_format' AND relnamespace = current_schema()::regnamespace")
-    return found.fetchone() is None
 
 
 def _require_fit(connection: Connection) -> None:
@@ -160,5 +155,7 @@ def damage(link: Link) -> Iterator[str]:
     with link.snapshot():
         told = link.execute("SELECT position, hash FROM log_head").fetchall()
         newest = link.execute(statements.HEAD).fetchall() or [(0, GENESIS)]
-    if told != newest:
-        yield f"the newest event is {newest[0][0]}, but the head on record is {told[0][0] if told else 'missing'}"
+    if not told:
+        yield incomplete([HEAD_ROW])
+    elif told != newest:
+        yield f"the newest event is {newest[0][0]}, but the head on record is {told[0][0]}"
