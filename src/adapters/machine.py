@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from adapters.settings.regular_file import read_regular
 from codespace_es.ports.clock_and_ids import Ids
 
 _MACHINE_ID_FILES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
@@ -47,8 +48,8 @@ def machine_id(state_directory: Path, ids: Ids, *, sources: Iterable[Path] = _MA
     """
     for source in sources:
         try:
-            text = source.read_text(encoding="ascii").strip()
-        except (OSError, UnicodeDecodeError):
+            text = read_regular(source).decode("ascii", "replace").strip()
+        except OSError:
             continue
         if _MACHINE_ID.fullmatch(text):
             return hmac.new(text.encode(), _PURPOSE, hashlib.sha256).hexdigest()[:32]
@@ -68,7 +69,7 @@ def _kept_id(state_directory: Path, ids: Ids) -> str:
             pass  # another server was quicker, and its id is whole: it came by a link too
         finally:
             draft.unlink()
-    text = kept.read_text(encoding="ascii").strip()
+    text = read_regular(kept).decode("ascii", "replace").strip()
     if not _MACHINE_ID.fullmatch(text):
         raise OSError(f"{kept} doesn't hold 32 hexadecimal digits")
     return text

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from adapters.settings.directories import make_private_directory
 from adapters.settings.problem import StartupError
+from adapters.settings.regular_file import read_regular
 from replay.checkpoint import Checkpoint
 
 _KEY_BYTES = 32
@@ -22,7 +23,7 @@ def key_path(log_path: Path) -> Path:
 def read_key(log_path: Path) -> bytes | None:
     """Return the key, None where there is none. Raises StartupError."""
     try:
-        key = key_path(log_path).read_bytes()
+        key = read_regular(key_path(log_path), bytes_max=_KEY_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -69,9 +70,7 @@ def _link_if_absent(own: Path, path: Path) -> None:
 def read_checkpoint(path: Path) -> Checkpoint:
     """Return the checkpoint in a file. Raises StartupError if it is none."""
     try:
-        with path.open("rb") as stream:
-            content = stream.read(_CHECKPOINT_BYTES_MAX)
-        return Checkpoint.model_validate_json(content)
+        return Checkpoint.model_validate_json(read_regular(path, bytes_max=_CHECKPOINT_BYTES_MAX))
     except OSError as error:
         raise StartupError(f"{path} can't be read: {error.strerror or error}.") from error
     except ValidationError as error:

@@ -16,6 +16,7 @@ from adapters.settings.model import (
     WorkspaceTable,
 )
 from adapters.settings.problem import StartupError
+from adapters.settings.regular_file import read_regular
 
 _FILE_BYTES_MAX = 1024 * 1024
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
@@ -28,8 +29,7 @@ def read_settings_file(path: Path) -> FileSettings:
         StartupError: it can't be read or understood, or asks for what this version hasn't got.
     """
     try:
-        with path.open("rb") as file:
-            content = file.read(_FILE_BYTES_MAX + 1)
+        content = read_regular(path, bytes_max=_FILE_BYTES_MAX + 1)
     except OSError as error:
         raise StartupError(f"The configuration {path} can't be read: {error.strerror or error}.") from error
     if len(content) > _FILE_BYTES_MAX:

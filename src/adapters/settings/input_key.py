@@ -4,6 +4,8 @@ import os
 import secrets
 from pathlib import Path
 
+from adapters.settings.regular_file import read_regular
+
 _KEY_BYTES = 32
 
 
@@ -23,4 +25,4 @@ def input_key(data_directory: Path) -> bytes:
         finally:
             os.close(descriptor)
             fresh.unlink()
-    return path.read_bytes()
+    return read_regular(path)

@@ -1,13 +1,17 @@
 """Where a PostgreSQL is: a URL that is never shown with its password."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from adapters.settings.problem import StartupError
+from adapters.settings.regular_file import is_other_than_regular
 
 SCHEMES = ("postgresql", "postgres")
 
 _SECRET_KEYS = frozenset({"password", "sslpassword"})
+_FILE_KEYS = frozenset({"passfile", "sslcert", "sslkey", "sslrootcert", "sslcrl"})
+"""Read by the driver, which would wait for what a FIFO says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,8 @@ def postgres_address(store: str, *, origin: str) -> PostgresAddress:
     """Return the address that a setting gives.
 
     Raises:
-        StartupError: it can't be understood; the message doesn't quote it, since it may hold a password.
+        StartupError: it can't be understood; the message doesn't quote it, since it may hold a password. Or what it
+            names as a file is none.
     """
     rule = f"{origin} must be like postgresql://USER@HOST:PORT/DATABASE; write other signs of a password as %XX."
     try:
@@ -60,4 +65,7 @@ def postgres_address(store: str, *, origin: str) -> PostgresAddress:
     if not is_clear:
         # Half a password may stand where a host or a path was expected.
         raise StartupError(rule)
+    for key, value in parse_qsl(parts.query):
+        if key in _FILE_KEYS and is_other_than_regular(Path(value).expanduser()):
+            raise StartupError(f"{origin}: {key} names {value}, which isn't a regular file.")
     return PostgresAddress(store)
