@@ -8,11 +8,7 @@ Times are medians in milliseconds; memory is that of the whole process tree, sha
 """
 
 import argparse
-import contextlib
 import json
-import os
-import select
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,101 +17,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import psutil
 from peer_servers import SERVERS, Job, Place, Server
+from raw_client import Client, FailedError, told
 
-ANSWER_SECONDS_MAX = 60
 JOB_SECONDS_MAX = 8.0
 MEMORY_SECONDS_MAX = 120.0
 MEMORY_CALLS = (500, 50_000)
 QUICK_MEMORY_CALLS = (100, 1_000)
-
-
-class FailedError(Exception):
-    """The server ended, or answered nothing in time."""
-
-
-class Client:
-    """Speaks to one server over pipes, any number of requests at once."""
-
-    def __init__(self, command: list[str], place: Place, environment: dict[str, str]) -> None:
-        started = time.perf_counter()
-        variables = {"PATH": os.environ["PATH"], "HOME": str(place.root.parent), "LANG": "C.UTF-8", **environment}
-        variables.update({name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ})
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=variables,
-            cwd=place.root,
-        )
-        self._pending = b""
-        self._last_id = 0
-        self.ask("initialize", {"protocolVersion": "2025-11-25", "capabilities": {},
-                                "clientInfo": {"name": "bench", "version": "1"}})
-        self._write({"jsonrpc": "2.0", "method": "notifications/initialized"})
-        self.start_ms = (time.perf_counter() - started) * 1000
-
-    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        wanted = self.send(method, params)
-        while True:
-            message = self.receive()
-            if message["id"] == wanted:
-                return message
-
-    def send(self, method: str, params: dict[str, Any]) -> int:
-        self._last_id += 1
-        self._write({"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params})
-        return self._last_id
-
-    def receive(self) -> dict[str, Any]:
-        """Return the next answer; requests of the server's own are refused, notifications passed over."""
-        assert self.process.stdout is not None
-        while True:
-            line, separator, rest = self._pending.partition(b"\n")
-            if not separator:
-                if not select.select([self.process.stdout], [], [], ANSWER_SECONDS_MAX)[0]:
-                    raise FailedError("no answer")
-                content = os.read(self.process.stdout.fileno(), 1 << 20)
-                if not content:
-                    raise FailedError("it ended")
-                self._pending += content
-                continue
-            self._pending = rest
-            with contextlib.suppress(ValueError):  # some print what is no message
-                message = json.loads(line)
-                if "method" not in message and "id" in message:
-                    return message
-                if "id" in message:
-                    self._write({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "no"}})
-
-    def call(self, tool: str, arguments: dict[str, Any]) -> tuple[bool, str]:
-        return told(self.ask("tools/call", {"name": tool, "arguments": arguments}))
-
-    def memory_mib(self) -> float:
-        total = 0
-        for process in (own := psutil.Process(self.process.pid), *own.children(recursive=True)):
-            with contextlib.suppress(psutil.Error):
-                total += process.memory_full_info().pss
-        return total / 2**20
-
-    def end(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-
-    def _write(self, message: dict[str, Any]) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(message).encode() + b"\n")
-        self.process.stdin.flush()
-
-
-def told(message: dict[str, Any]) -> tuple[bool, str]:
-    """Return whether a call succeeded, and all text of its answer."""
-    result = message.get("result", {})
-    return "error" not in message and not result.get("isError"), "\n".join(
-        str(item.get("text", "")) for item in result.get("content", []))
 
 
 class Row:
@@ -153,7 +61,7 @@ class Row:
             client.end()
 
     def _connect(self) -> Client:
-        return Client(self.server.command(self.place), self.place, self.server.environment)
+        return Client(self.server.command(self.place), self.place.root, self.server.environment)
 
     def _prepare(self, client: Client) -> None:
         for job in self.server.set_up:

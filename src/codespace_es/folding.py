@@ -1,8 +1,10 @@
 """From a stream to a state and back: fold what is recorded, decide, and get events that know their place."""
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Generic, TypeVar
 
+from codespace_es.ports.kept_folds import KeptFold, KeptFolds
 from codespace_es.ports.log import Append, EventLog, NewBody, NewEvent, VersionConflictError
 from codespace_es.vocabulary.decider import Decider
 from codespace_es.vocabulary.event import Caller
@@ -33,6 +35,26 @@ async def fold(log: EventLog, decider: Decider[State, Command], stream_id: str) 
     """Return what the log says of `stream_id` now. Raises what `EventLog.read_stream` raises."""
     recorded = await log.read_stream(StreamId(stream_id))
     return Folded(decider, StreamId(stream_id), len(recorded), decider.fold_recorded(recorded))
+
+
+async def fold_on(
+    log: EventLog, kept: KeptFolds, decider: Decider[State, Command], stream_id: StreamId
+) -> Folded[State, Command]:
+    """Return what the log says now of a stream that never ends: what was kept of it, and what has come since.
+
+    Raises what `EventLog.read_stream` raises.
+    """
+    known = kept.get(stream_id)
+    recorded = [] if known is None else await log.read_stream(stream_id, since=known.position)
+    if known is None or not recorded:
+        known, recorded = KeptFold(0, 0, decider.initial_state), await log.read_stream(stream_id)
+    else:
+        recorded = recorded[1:]
+    state: State = reduce(decider.evolve, (each.event for each in recorded), known.state)
+    version = known.version + len(recorded)
+    if recorded:
+        kept.keep(stream_id, KeptFold(recorded[-1].position, version, state))
+    return Folded(decider, stream_id, version, state)
 
 
 def fresh(decider: Decider[State, Command], stream_id: str) -> Folded[State, Command]:

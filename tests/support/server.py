@@ -35,6 +35,7 @@ from codespace_es.open_index import open_change
 from codespace_es.ports.clock_and_ids import Clock
 from codespace_es.ports.custom_tools import NoCustomTools
 from codespace_es.ports.fault_points import FaultHook, FaultPoint, no_faults
+from codespace_es.ports.kept_folds import KeptFolds
 from codespace_es.ports.live_processes import LiveProcesses
 from codespace_es.ports.locks import Held
 from codespace_es.ports.log import StoreUnavailableError
@@ -166,6 +167,7 @@ class Server:
             under_way=UnderWay(),
             turns=FairTurns(),
             remarks=Remarks(),
+            kept=KeptFolds(),
             is_shared=is_shared,
             effects=_MortalEffects(self),
             clock=clock,

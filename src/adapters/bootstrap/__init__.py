@@ -49,6 +49,7 @@ from codespace_es.ports.clock_and_ids import Clock
 from codespace_es.ports.custom_tools import NoCustomTools
 from codespace_es.ports.effects import EffectRunner
 from codespace_es.ports.fault_points import FaultHook, no_faults
+from codespace_es.ports.kept_folds import KeptFolds
 from codespace_es.ports.live_processes import LiveProcesses
 from codespace_es.ports.locks import Held
 from codespace_es.ports.log import (
@@ -191,6 +192,7 @@ def _world(settings: Settings, transport: Transport, made: _Made) -> World:
         under_way=UnderWay(),
         turns=FairTurns(),
         remarks=Remarks(),
+        kept=KeptFolds(),
         is_shared=transport == "http",
         effects=made.effects,
         clock=made.clock,

@@ -44,6 +44,7 @@ LOCK_TIMEOUT_SECONDS = 30.0
 
 _SMALL_BODY_BYTES = 256 * KIB
 _SLICE_ROWS = 256
+_ALL = 2**62
 
 _T = TypeVar("_T")
 
@@ -194,12 +195,15 @@ class StoredEventLog(EventLog):
 
     # Reading
 
-    async def read_stream(self, stream_id: StreamId, *, since: int = 0) -> Sequence[RecordedEvent]:
+    async def read_stream(
+        self, stream_id: StreamId, *, since: int = 0, limit: int | None = None
+    ) -> Sequence[RecordedEvent]:
         """Return the events of a stream in order. See the port."""
         if not can_be_name(stream_id):
             return []
         if since:
-            return list(self._decoder.decode(await self._rows(statements.STREAM_SINCE, (stream_id, since))))
+            wanted = (stream_id, since, stream_id, _ALL if limit is None else limit)
+            return list(self._decoder.decode(await self._rows(statements.STREAM_SINCE, wanted)))
         return list(self._decoder.decode(await self._rows(statements.STREAM, (stream_id,))))
 
     async def read_since_opened(self, stream_id: StreamId) -> tuple[int, Sequence[RecordedEvent]]:

@@ -1,10 +1,14 @@
-"""The reads that several modules share."""
+"""The reads that several modules share.
+
+Part of a stream is read by versions, which the index of streams goes by: by positions the whole stream would be walked.
+"""
 
 STREAM = "SELECT position, stream_id, version, topic, state FROM events WHERE stream_id = ? ORDER BY version"
-STREAM_SINCE = """SELECT position, stream_id, version, topic, state FROM events WHERE stream_id = ? AND position >= ?
-    ORDER BY version"""
+STREAM_SINCE = """SELECT position, stream_id, version, topic, state FROM events WHERE stream_id = ?
+    AND version >= (SELECT version FROM events WHERE position = ? AND stream_id = ?) ORDER BY version LIMIT ?"""
 STREAM_SINCE_OPENED = """SELECT position, stream_id, version, topic, state FROM events WHERE stream_id = ?
-    AND position >= (SELECT max(position) FROM open_items WHERE stream_id = ?) ORDER BY version"""
+    AND version >= (SELECT version FROM events
+        WHERE position = (SELECT max(position) FROM open_items WHERE stream_id = ?)) ORDER BY version"""
 VERSION = "SELECT max(version) FROM events WHERE stream_id = ?"
 SLICE = "SELECT position, stream_id, version, topic, state FROM events WHERE position > ? ORDER BY position LIMIT ?"
 RAW_SLICE = """SELECT position, stream_id, version, topic, state, hash FROM events WHERE position > ?

@@ -8,11 +8,11 @@ from contextlib import suppress
 from typing import Any
 
 from codespace_es.aggregates.process import PROCESS, Exited, Running
-from codespace_es.aggregates.steering import STEERING
 from codespace_es.command_handlers.choosing import Named, guess, placed
 from codespace_es.command_handlers.orphaning import settled_stack
 from codespace_es.command_handlers.resolve_request import ResolveAction
 from codespace_es.command_handlers.resuming import ResumeOperation, ResumeResult
+from codespace_es.command_handlers.steering_streams import steering_now
 from codespace_es.folding import fold
 from codespace_es.ports.log import InstanceClosedError, StoreUnavailableError, UnknownTopicError
 from codespace_es.ports.world import World
@@ -61,8 +61,8 @@ async def add_pending(world: World, call: Call, error: CodespaceError, caller: C
 async def _coordination(world: World, command: Command, workspace: Workspace | None) -> Coordination | None:
     if workspace is None:
         return None
-    steering = (await fold(world.log, STEERING, steering_stream(workspace.key))).state
-    return hints.coordination(steering, _work_of(command))
+    steered = await steering_now(world, steering_stream(workspace.key))
+    return hints.coordination(steered.state, _work_of(command))
 
 
 async def _pending(

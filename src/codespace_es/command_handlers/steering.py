@@ -27,8 +27,7 @@ from codespace_es.aggregates.steering.state import Intent, Steering
 from codespace_es.command_handlers.holding import count_pending as count_pending_holds
 from codespace_es.command_handlers.orphaning import settled_stack
 from codespace_es.command_handlers.stacks import Session, read_stack
-from codespace_es.command_handlers.steering_streams import Steered, steering_of_work
-from codespace_es.folding import fold
+from codespace_es.command_handlers.steering_streams import Steered, steering_now, steering_of_work
 from codespace_es.ports.log import Append, NewBody, VersionConflictError
 from codespace_es.ports.world import World
 from codespace_es.vocabulary import limits
@@ -264,7 +263,7 @@ async def append_to_steering(
 ) -> tuple[Steered, list[Event]]:
     """Decide and append, until nobody was quicker; return the state decided upon, and the events."""
     while True:
-        steered = await fold(world.log, STEERING, stream_id)
+        steered = await steering_now(world, stream_id)
         events = steered.decide(command)
         if not events:
             return steered, []
@@ -285,7 +284,7 @@ async def read_text(world: World, steered: Steered, intent: Intent) -> str | Non
 
 async def tell_intent(world: World, stream_id: StreamId, intent_id: str) -> IntentAnswer:
     """Return an intent as people see it."""
-    steered = await fold(world.log, STEERING, stream_id)
+    steered = await steering_now(world, stream_id)
     intent = find_intent(steered.state, intent_id)
     return await as_answer(world, steered, intent)
 
@@ -297,11 +296,10 @@ async def as_answer(world: World, steered: Steered, intent: Intent) -> IntentAns
 
 def project_intent(state: Steering, intent: Intent, text: str | None) -> IntentAnswer:
     """Return an intent as people see it, with its text."""
-    works = list(state.works.values())
     return IntentAnswer(
         intent_id=intent.intent_id,
         work_id=intent.work_id,
-        workspace_id=works[-1].workspace_id if works else None,
+        workspace_id=state.workspace_id,
         position=intent.position,
         revision=intent.revision,
         kind=intent.kind,

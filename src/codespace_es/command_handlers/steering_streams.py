@@ -9,7 +9,7 @@ from typing import Any
 from codespace_es.aggregates.steering import STEERING
 from codespace_es.aggregates.steering.rules import SteeringCommand
 from codespace_es.aggregates.steering.state import Steering
-from codespace_es.folding import Folded, fold
+from codespace_es.folding import Folded, fold_on
 from codespace_es.ports.world import World
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.identifiers import IntentId, StreamId, WorkId, steering_stream
@@ -38,4 +38,9 @@ async def all_steering(world: World) -> AsyncIterator[Steered]:
     streams: dict[StreamId, Any] = dict.fromkeys(steering_stream(each.key) for each in world.workspaces.values())
     streams |= dict.fromkeys(item.stream_id for item in await world.log.open_items(kind="steering"))
     for stream_id in streams:
-        yield await fold(world.log, STEERING, stream_id)
+        yield await steering_now(world, stream_id)
+
+
+async def steering_now(world: World, stream_id: StreamId) -> Steered:
+    """Return a workspace's steering as the log has it now; what is over costs nothing."""
+    return await fold_on(world.log, world.kept, STEERING, stream_id)

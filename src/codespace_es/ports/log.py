@@ -142,8 +142,13 @@ class EventLog(Protocol):
         """
         ...
 
-    async def read_stream(self, stream_id: StreamId, *, since: int = 0) -> Sequence[RecordedEvent]:
-        """Return all events of a stream in order, those from position `since` on; empty if there is none.
+    async def read_stream(
+        self, stream_id: StreamId, *, since: int = 0, limit: int | None = None
+    ) -> Sequence[RecordedEvent]:
+        """Return all events of a stream in order; empty if there is none.
+
+        With `since`, the position of an event of this stream, only that one and those behind it, at most `limit`: the
+        cost doesn't grow with what is before.
 
         Raises:
             UnknownTopicError: an event of a topic that isn't in the catalogue.

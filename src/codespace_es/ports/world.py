@@ -8,6 +8,7 @@ from codespace_es.ports.custom_tools import CustomTools
 from codespace_es.ports.effects import EffectRunner
 from codespace_es.ports.fault_points import FaultHook
 from codespace_es.ports.files import FilesByRoot
+from codespace_es.ports.kept_folds import KeptFolds
 from codespace_es.ports.live_processes import LiveProcesses
 from codespace_es.ports.locks import InstanceLocks, WorkspaceLeases
 from codespace_es.ports.log import EventLog
@@ -51,6 +52,7 @@ class World:
     under_way: UnderWay
     turns: Turns
     remarks: Remarks
+    kept: KeptFolds
     is_shared: bool
     """Several clients speak to this server (HTTP), so what it has done before tells nothing of whom a call is from."""
     effects: EffectRunner

@@ -17,12 +17,12 @@ def coordination(state: Steering, named_work_id: str | None) -> Coordination | N
     A named work has to be open here; without one named, it is the only open work. Anything else gives no hint, and
     never an error.
     """
-    open_works = [each for each in state.works.values() if each.is_open]
     if named_work_id is not None:
-        open_works = [each for each in open_works if each.work_id == WorkId(named_work_id)]
-    if len(open_works) != 1:
+        work = state.open_works.get(WorkId(named_work_id))
+    else:
+        work = next(iter(state.open_works.values())) if len(state.open_works) == 1 else None
+    if work is None:
         return None
-    work = open_works[0]
     waiting = sum(
         each.phase in ("queued", "claimed") and each.delivery != "next_work" for each in state.attached(work.work_id)
     )

@@ -25,6 +25,7 @@ from codespace_es.aggregates.steering.events import (
 from codespace_es.vocabulary.decider import refuse_event
 from codespace_es.vocabulary.event import Body, Event
 from codespace_es.vocabulary.identifiers import IntentId, WorkId
+from codespace_es.vocabulary.sharing_map import SharingMap
 
 WorkPhase = Literal["active", "closing", "closed"]
 IntentPhase = Literal["draft", "queued", "claimed", "done", "blocked", "cancelled"]
@@ -58,6 +59,8 @@ class Intent:
     body: Body | None
     phase: IntentPhase
     position: int
+    number: int
+    """How many the workspace had when it was written: of two with one position it decides."""
     revision: int = 1
     client_key: str | None = None
     claim_number: int = 0
@@ -68,17 +71,29 @@ class Intent:
 class Steering:
     """All works and intents of one workspace."""
 
-    works: Mapping[WorkId, Work] = field(default_factory=dict)
-    intents: Mapping[IntentId, Intent] = field(default_factory=dict)
+    works: SharingMap[WorkId, Work] = field(default_factory=SharingMap)
+    intents: SharingMap[IntentId, Intent] = field(default_factory=SharingMap)
+    open_works: SharingMap[WorkId, Work] = field(default_factory=SharingMap)
+    """Those of `works` that aren't closed."""
+    intents_of: SharingMap[WorkId | None, tuple[IntentId, ...]] = field(default_factory=SharingMap)
+    """Which of `intents` belong to a work, or, with None, to none."""
+    claims: int = 0
+    """How many there were."""
+    workspace_id: str | None = None
+    """As the newest work names the workspace."""
 
     def attached(self, work_id: WorkId | None) -> list[Intent]:
         """Return the intents of a work (None: of no work), by position."""
-        return sorted((each for each in self.intents.values() if each.work_id == work_id), key=lambda i: i.position)
+        return sorted((self.intents[each] for each in self.intents_of.get(work_id, ())), key=_place)
 
     def claimable(self, work_id: WorkId) -> list[Intent]:
         """Return what may be claimed in a work now, in the order of claims. Source: contract B6.4."""
         allowed = _CLAIMABLE[self.works[work_id].phase]
         return [each for each in self.attached(work_id) if each.phase == "queued" and each.delivery in allowed]
+
+
+def _place(intent: Intent) -> tuple[int, int]:
+    return intent.position, intent.number
 
 
 _CLAIMABLE: Mapping[WorkPhase, tuple[Delivery, ...]] = MappingProxyType({
@@ -123,7 +138,7 @@ def _of_one_intent(state: Steering, event: Event) -> Steering:
             old = _intent(state, event, intent_id, ("queued",))
             if old.work_id is None:
                 raise refuse_event(state, event)
-            return _changed(state, replace(old, phase="claimed", claim_number=_next_claim(state)))
+            return _changed(state, replace(old, phase="claimed", claim_number=state.claims + 1))
         case IntentRedelivered(intent_id=intent_id):
             _intent(state, event, intent_id, ("claimed",))
             return state
@@ -148,7 +163,8 @@ def _opened(state: Steering, event: WorkOpened) -> Steering:
         adopted.append(replace(
             old, work_id=event.work_id, delivery=delivery, position=position, revision=old.revision + 1
         ))
-    return _with_intents(_with_work(state, Work(event.work_id, event.workspace_id, event.title)), adopted)
+    named = replace(state, workspace_id=event.workspace_id)
+    return _with_intents(_with_work(named, Work(event.work_id, event.workspace_id, event.title)), adopted)
 
 
 def _closed(state: Steering, event: WorkClosed) -> Steering:
@@ -167,8 +183,8 @@ def _stopped(state: Steering, event: StopRequested) -> Steering:
     work_id = event.work_id if event.is_claimed else None
     notice = Intent(
         event.intent_id, work_id, "stop_notice", "next_checkpoint", event.body,
-        "claimed" if event.is_claimed else "queued", _next_position(state, work_id),
-        claim_number=_next_claim(state) if event.is_claimed else 0,
+        "claimed" if event.is_claimed else "queued", _next_position(state, work_id), len(state.intents),
+        claim_number=state.claims + 1 if event.is_claimed else 0,
     )
     return _changed(state, notice)
 
@@ -180,7 +196,7 @@ def _drafted(state: Steering, event: IntentDrafted) -> Steering:
         _open_work(state, event, event.work_id)
     return _changed(state, Intent(
         event.intent_id, event.work_id, event.kind, event.delivery, event.body, "draft",
-        _next_position(state, event.work_id), client_key=event.client_key,
+        _next_position(state, event.work_id), len(state.intents), client_key=event.client_key,
     ))
 
 
@@ -219,11 +235,7 @@ def _intent_of(
 
 
 def _next_position(state: Steering, work_id: WorkId | None) -> int:
-    return max((each.position for each in state.intents.values() if each.work_id == work_id), default=0) + 1
-
-
-def _next_claim(state: Steering) -> int:
-    return max((each.claim_number for each in state.intents.values()), default=0) + 1
+    return max((each.position for each in state.attached(work_id)), default=0) + 1
 
 
 def _changed(state: Steering, intent: Intent) -> Steering:
@@ -236,8 +248,28 @@ def _changed(state: Steering, intent: Intent) -> Steering:
 
 
 def _with_work(state: Steering, work: Work) -> Steering:
-    return replace(state, works={**state.works, work.work_id: work})
+    known = state.open_works
+    is_open = known.with_item(work.work_id, work) if work.is_open else known.without(work.work_id)
+    return replace(state, works=state.works.with_item(work.work_id, work), open_works=is_open)
 
 
 def _with_intents(state: Steering, intents: Iterable[Intent]) -> Steering:
-    return replace(state, intents={**state.intents, **{each.intent_id: each for each in intents}})
+    for intent in intents:
+        known = state.intents.get(intent.intent_id)
+        state = replace(
+            state, intents=state.intents.with_item(intent.intent_id, intent),
+            intents_of=_moved(state.intents_of, known, intent), claims=max(state.claims, intent.claim_number),
+        )
+    return state
+
+
+def _moved(
+    belonging: SharingMap[WorkId | None, tuple[IntentId, ...]], known: Intent | None, intent: Intent
+) -> SharingMap[WorkId | None, tuple[IntentId, ...]]:
+    """Return which intents belong to which work, once `intent` has taken the place of `known`."""
+    if known is not None and known.work_id == intent.work_id:
+        return belonging
+    if known is not None:
+        left = tuple(each for each in belonging[known.work_id] if each != intent.intent_id)
+        belonging = belonging.with_item(known.work_id, left)
+    return belonging.with_item(intent.work_id, (*belonging.get(intent.work_id, ()), intent.intent_id))
