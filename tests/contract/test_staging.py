@@ -61,7 +61,7 @@ async def test_a_push_writes_no_file_and_is_found_by_every_server(server: Server
         waiting = await store.peek()
         assert waiting is not None
         assert (waiting.action_id, waiting.label, waiting.is_durable) == (pushed.action_id, "Rename one", True)
-        stack = await read_stack(second.world.log, store.session.stream_id)
+        stack = await read_stack(second.world, store.session.stream_id)
         staged = stack.state.unresolved[0].edits[0]
         assert await second.world.log.read_body(store.session.stream_id, staged.after) == AFTER
     assert audit(tmp_path).findings == ()
@@ -140,14 +140,14 @@ async def test_a_stack_that_is_full_takes_no_more(server: Server, monkeypatch: p
 
 async def test_a_stack_is_read_since_it_was_last_empty_so_that_what_is_over_costs_nothing(server: Server):
     store = store_of(server)
-    assert (await read_stack(server.world.log, store.session.stream_id)).folded.version == 0
+    assert (await read_stack(server.world, store.session.stream_id)).folded.version == 0
     for _ in range(3):
         await store.push(edits_of(EDIT))
         await resolve(server, "discard")
-    empty = await read_stack(server.world.log, store.session.stream_id)
-    assert (empty.folded.version, empty.recorded, empty.state.unresolved) == (9, [], ())
+    empty = await read_stack(server.world, store.session.stream_id)
+    assert (empty.folded.version, empty.recorded, empty.state.unresolved) == (9, (), ())
     await store.push(edits_of(EDIT, label="bottom"))
     await store.push(edits_of(EDIT, label="top"))
-    stack = await read_stack(server.world.log, store.session.stream_id)
+    stack = await read_stack(server.world, store.session.stream_id)
     assert (stack.folded.version, len(stack.recorded)) == (11, 2)
     assert [each.label for each in stack.state.unresolved] == ["bottom", "top"]

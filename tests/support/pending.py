@@ -108,7 +108,7 @@ async def resolve(server: Server, action: str = "apply", **more: Any) -> dict[st
 
 async def stack_of(server: Server, work_id: str | None = None) -> ReadStack:
     """Return the stack with all that was ever recorded of it."""
-    stack = await read_stack(server.world.log, session_of(server, work_id).stream_id)
+    stack = await read_stack(server.world, session_of(server, work_id).stream_id)
     recorded = await server.world.log.read_stream(stack.folded.stream_id)
     assert PENDING.fold_recorded(recorded) == stack.state
     assert len(recorded) == stack.folded.version

@@ -92,7 +92,7 @@ async def begin_effect(world: World, session: Session, action_id: ActionId, call
         CodespaceError: PENDING_ACTION_MISMATCH if it isn't being resolved, so that it may do nothing.
     """
     while True:
-        stack = await read_stack(world.log, session.stream_id)
+        stack = await read_stack(world, session.stream_id)
         events = stack.folded.decide(BeginEffect(action_id))
         if not events:
             return
@@ -113,7 +113,7 @@ async def end_resolve(
         CodespaceError: the answer, where it is an error.
     """
     while True:
-        stack = await read_stack(world.log, resolve.session.stream_id)
+        stack = await read_stack(world, resolve.session.stream_id)
         state = stack.state
         if not isinstance(state, Resolving) or state.action.action_id != resolve.action.action_id:
             break  # its closure was found gone meanwhile, and it is over

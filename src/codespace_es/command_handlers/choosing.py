@@ -87,7 +87,7 @@ async def placed(world: World, action_id: str) -> Session | None:
     begun_at = await position_of(world, action_id)
     if not isinstance(place, Placed) or begun_at is None:
         return None
-    first = (await world.log.read_stream(place.stack_id, since=begun_at))[0].event
+    first = (await world.log.read_stream(place.stack_id, since=begun_at, limit=1))[0].event
     assert isinstance(first, PendingActionPushed), "it was pushed there"
     workspace = next((each for each in world.workspaces.values() if each.key == first.workspace_key), None)
     if workspace is None:
@@ -114,7 +114,7 @@ async def waiting_stacks(world: World, workspace: Workspace | None = None) -> li
         known = by_key.get(item.workspace_key) if item.workspace_key is not None else None
         if known is None:
             continue
-        stack = await read_stack(world.log, item.stream_id)
+        stack = await read_stack(world, item.stream_id)
         if stack.state.unresolved:
             found.append(Waiting(Session(workspace or known, stack.state.unresolved[-1].work_id), stack))
     return found

@@ -15,7 +15,8 @@ from codespace_es.aggregates.pending.rules import PopAction, ResolveAtOnce, Retu
 from codespace_es.aggregates.pending.state import Resolving
 from codespace_es.command_handlers.consuming import NOTHING, AppendPart, Outcome
 from codespace_es.command_handlers.stacks import FoldedStack, read_stack
-from codespace_es.ports.log import EventLog, NewBody
+from codespace_es.ports.log import NewBody
+from codespace_es.ports.world import World
 from codespace_es.projections.resolve_result import (
     ResolveResult,
     applied_text,
@@ -168,23 +169,23 @@ def _recorded(
 # Together with an operation
 
 
-async def require_beginnable(log: EventLog, action: ResolvedAction | None) -> None:
+async def require_beginnable(world: World, action: ResolvedAction | None) -> None:
     """Pass if the action is on top still, or its resolve is begun. Raises what `require_top` raises."""
     if action is not None and not action.is_begun:
-        require_top((await read_stack(log, action.stream_id)).state, action.action_id)
+        require_top((await read_stack(world, action.stream_id)).state, action.action_id)
 
 
-async def resolve_beginning(log: EventLog, action: ResolvedAction | None) -> AppendPart:
+async def resolve_beginning(world: World, action: ResolvedAction | None) -> AppendPart:
     """Return what begins together with an operation: the resolve of its action."""
     if action is None or action.is_begun:
         return NOTHING
-    stack = (await read_stack(log, action.stream_id)).folded
+    stack = (await read_stack(world, action.stream_id)).folded
     return AppendPart(stack.decide(StartResolve(action.started)), () if action.extra is None else (action.extra,))
 
 
-async def resolve_refused(log: EventLog, action: ResolvedAction, refusal: CodespaceError) -> Conclusion:
+async def resolve_refused(world: World, action: ResolvedAction, refusal: CodespaceError) -> Conclusion:
     """Return how a resolve ends whose operation is refused in planning: only a stale preview is over by that."""
-    stack = (await read_stack(log, action.stream_id)).folded
+    stack = (await read_stack(world, action.stream_id)).folded
     if refusal.code is ErrorCode.STALE_PREVIEW:
         end = NotApplied(refusal, "failed", action.effect_id)
     else:
@@ -197,12 +198,12 @@ async def resolve_refused(log: EventLog, action: ResolvedAction, refusal: Codesp
 
 
 async def resolve_ending(
-    log: EventLog, minted: OperationMinted, finished: OperationFinished, result: PatchResult, said: Said | None
+    world: World, minted: OperationMinted, finished: OperationFinished, result: PatchResult, said: Said | None
 ) -> Conclusion | None:
     """Return what ends together with an operation: the resolve of its action; None if it carries out none."""
     if minted.action_id is None:
         return None
-    stack = (await read_stack(log, pending_stream(minted.workspace_key, minted.work_id))).folded
+    stack = (await read_stack(world, pending_stream(minted.workspace_key, minted.work_id))).folded
     assert isinstance(stack.state, Resolving), "an operation of an action ends with its resolve"
     operation_id = OperationId(result.operation_id)
     end: Applied | NotApplied

@@ -36,7 +36,7 @@ async def _discard_at_once(world: World, resolve: Resolve) -> ResolveResult:
         extra=extra[0].body if extra else None,
     )
     while True:
-        stack = await read_stack(world.log, stream_id)
+        stack = await read_stack(world, stream_id)
         part = conclude(stack.folded, Discarded(), started=started).part
         hold = await withdrawal(world, resolve)
         append = Append((*part.events, *hold.events), (*part.bodies, *extra), hold.scrubbed)

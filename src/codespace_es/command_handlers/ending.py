@@ -68,7 +68,7 @@ async def append_end(
     events = (await fold(world.log, OPERATION, operation_id)).decide(FinishOperation(finished))
     for undone in minted.undone if finished.status == "applied" else ():
         events += (await fold(world.log, OPERATION, undone)).decide(MarkReverted(operation_id))
-    resolve = await resolve_ending(world.log, minted, finished, result, said)
+    resolve = await resolve_ending(world, minted, finished, result, said)
     action = NOTHING if resolve is None else resolve.part
     outcome = Outcome(operation_id, result=stored.content) if resolve is None else resolve.outcome
     hold = await consumption(world.log, minted.approval_id, outcome)

@@ -37,7 +37,7 @@ _ELSEWHERE = "its callback is in another server, which lives: apply it there, or
 async def settled_stack(world: World, session: Session, caller: Caller) -> ReadStack:
     """Return the stack of a session, without what the dead have left half-way in it."""
     while True:
-        stack = await read_stack(world.log, session.stream_id)
+        stack = await read_stack(world, session.stream_id)
         if await _is_settled(world, session, stack, caller):
             return stack
 
@@ -74,7 +74,7 @@ async def orphan_actions(
 ) -> None:
     """Pop actions whose closures are gone, and have the next answer of the session say so."""
     while True:
-        stack = await read_stack(world.log, session.stream_id)
+        stack = await read_stack(world, session.stream_id)
         events = stack.folded.decide(OrphanActions(tuple(action_ids)))
         if not events:
             return
@@ -114,7 +114,7 @@ async def _is_settled(world: World, session: Session, stack: ReadStack, caller: 
     if isinstance(operation, Minted):
         with move_on_after(_PATIENCE_SECONDS):
             await settle_when_free(world, session.workspace, caller)
-        after = await read_stack(world.log, session.stream_id)
+        after = await read_stack(world, session.stream_id)
         return isinstance(after.state, Resolving)  # what can't be closed now stays open; whoever asks is told so
     await _end_left(world, stack, state, caller)
     return False

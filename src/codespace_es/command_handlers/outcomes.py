@@ -20,6 +20,8 @@ from codespace_es.vocabulary.event import Body, RecordedEvent
 from codespace_es.vocabulary.identifiers import ActionId, OperationId, StreamId
 
 Ended = PendingActionPopped | PendingActionReturned
+_HISTORY_EVENTS = 64
+"""How many are read at first for the end of an action: mostly it comes soon."""
 
 
 def find_end(
@@ -38,6 +40,19 @@ def find_end(
         if effect_id is not None and isinstance(event, PendingActionReturned) and event.action_id == action_id:
             return event
     return None
+
+
+async def history_to_end(
+    log: EventLog, stream_id: StreamId, begun_at: int, action_id: str
+) -> tuple[Sequence[RecordedEvent], Ended | None]:
+    """Return what was recorded of a stack from an action's push on, and its end; no more than it takes to find that."""
+    limit = _HISTORY_EVENTS
+    while True:
+        history = await log.read_stream(stream_id, since=begun_at, limit=limit)
+        end = find_end(history, action_id)
+        if end is not None or len(history) < limit:
+            return history, end
+        limit *= 4
 
 
 async def tell_end(

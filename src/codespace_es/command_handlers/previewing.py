@@ -33,7 +33,7 @@ async def preview_resolve(
     if session is None or action_id is None:
         return None
     own = Session(workspace, session.work_id)
-    action = find((await read_stack(world.log, own.stream_id)).state, action_id)
+    action = find((await read_stack(world, own.stream_id)).state, action_id)
     if action is None or action.handler != EDITS_HANDLER:
         return None
     return lambda: plan_staged(world, own, action)

@@ -89,7 +89,7 @@ async def held_resolve(world: World, command: ResolveAction) -> HeldRequest:
     require_bounded(command)
     session = await find_session(world, command)
     require(session.workspace, "write")
-    return held_apply(session, require_top((await read_stack(world.log, session.stream_id)).state, command.id), command)
+    return held_apply(session, require_top((await read_stack(world, session.stream_id)).state, command.id), command)
 
 
 def held_apply(session: Session, action: PendingActionPushed, command: ResolveAction) -> HeldRequest:

@@ -19,7 +19,7 @@ from codespace_es.command_handlers.choosing import position_of
 from codespace_es.command_handlers.discarding import discard
 from codespace_es.command_handlers.holding import hold_if_required
 from codespace_es.command_handlers.orphaning import require_callback_here, settled_stack
-from codespace_es.command_handlers.outcomes import find_end, tell_end
+from codespace_es.command_handlers.outcomes import find_end, history_to_end, tell_end
 from codespace_es.command_handlers.resolve_request import (
     Resolve,
     ResolveAction,
@@ -93,8 +93,7 @@ async def _replay(world: World, stack: ReadStack, command: ResolveAction) -> Res
     begun_at = await position_of(world, command.id)
     if begun_at is None:
         return None
-    history = await world.log.read_stream(stack.folded.stream_id, since=begun_at)
-    end = find_end(history, command.id)
+    history, end = await history_to_end(world.log, stack.folded.stream_id, begun_at, command.id)
     return None if end is None else await tell_end(world.log, history, end, is_replayed=True)
 
 
@@ -125,6 +124,6 @@ async def _has_moved(world: World, resolve: Resolve) -> bool:
     is_own = resolve.effect_id is not None
     if is_own and find_end(history, resolve.action.action_id, effect_id=resolve.effect_id) is not None:
         return False
-    stack = await read_stack(world.log, resolve.session.stream_id)
+    stack = await read_stack(world, resolve.session.stream_id)
     is_on_top = not isinstance(stack.state, Resolving) and stack.state.actions[-1:] == (resolve.action,)
     return not is_on_top

@@ -4,14 +4,16 @@ A session is the work that a call names, else its workspace. Source: the pending
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 
 from codespace_es.aggregates.pending import PENDING
 from codespace_es.aggregates.pending.events import PendingActionPushed, PendingResolveStarted
 from codespace_es.aggregates.pending.rules import PendingCommand
-from codespace_es.aggregates.pending.state import PendingState
+from codespace_es.aggregates.pending.state import PendingState, Resolving
 from codespace_es.folding import Folded
-from codespace_es.ports.log import EventLog
+from codespace_es.ports.kept_folds import KeptFold
+from codespace_es.ports.world import World
 from codespace_es.vocabulary.event import RecordedEvent
 from codespace_es.vocabulary.identifiers import ActionId, InstanceId, StreamId, pending_stream
 from codespace_es.vocabulary.workspace import Workspace
@@ -34,10 +36,10 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class ReadStack:
-    """A stack with what was recorded of it since it was last empty."""
+    """A stack with what is on record of what waits there: the pushes, and the resolve that has begun, if one has."""
 
     folded: FoldedStack
-    recorded: Sequence[RecordedEvent]
+    recorded: tuple[RecordedEvent, ...]
 
     @property
     def state(self) -> PendingState:
@@ -63,7 +65,33 @@ class ReadStack:
         )
 
 
-async def read_stack(log: EventLog, stream_id: StreamId) -> ReadStack:
-    """Return a stack as the log has it now: since it was last empty, so that what is over costs nothing."""
-    version, recorded = await log.read_since_opened(stream_id)
-    return ReadStack(Folded(PENDING, stream_id, version, PENDING.fold_recorded(recorded)), recorded)
+async def read_stack(world: World, stream_id: StreamId) -> ReadStack:
+    """Return a stack as the log has it now; what is over costs nothing.
+
+    What was kept of it is brought up to date; else it is read since it was last empty.
+    """
+    known = world.kept.get(stream_id)
+    stack: ReadStack | None = None if known is None else known.state
+    recorded = [] if known is None else await world.log.read_stream(stream_id, since=known.position)
+    if stack is None or not recorded:
+        version, recorded = await world.log.read_since_opened(stream_id)
+        stack = ReadStack(Folded(PENDING, stream_id, version - len(recorded), PENDING.initial_state), ())
+    else:
+        recorded = recorded[1:]
+    if recorded:
+        stack = _with_more(stack, recorded)
+        world.kept.keep(stream_id, KeptFold(recorded[-1].position, stack.folded.version, stack))
+    return stack
+
+
+def _with_more(stack: ReadStack, recorded: Sequence[RecordedEvent]) -> ReadStack:
+    """Return a stack after further events; what is over by them is let go."""
+    folded = stack.folded
+    state = reduce(PENDING.evolve, (each.event for each in recorded), folded.state)
+    waiting = {each.action_id for each in state.unresolved}
+    started = state.started if isinstance(state, Resolving) else None
+    left = tuple(
+        each for each in (*stack.recorded, *recorded)
+        if (isinstance(each.event, PendingActionPushed) and each.event.action_id in waiting) or each.event is started
+    )
+    return ReadStack(replace(folded, version=folded.version + len(recorded), state=state), left)

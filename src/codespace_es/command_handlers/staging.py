@@ -64,7 +64,7 @@ class LoggedPendingActions:
         pushed, bodies = await to_thread.run_sync(_checked_and_stored, self.world, self.session, action_id, action)
         place = fresh(PLACE, action_id).decide(PlaceAction(self.session.stream_id))
         while True:
-            stack = await read_stack(self.world.log, self.session.stream_id)
+            stack = await read_stack(self.world, self.session.stream_id)
             try:
                 await self.world.log.append(
                     Append((*stack.folded.decide(PushAction(pushed)), *place), bodies), self.caller
@@ -75,14 +75,14 @@ class LoggedPendingActions:
 
     async def peek(self) -> WaitingAction | None:
         """Return the next one. See the port."""
-        unresolved = (await read_stack(self.world.log, self.session.stream_id)).state.unresolved
+        unresolved = (await read_stack(self.world, self.session.stream_id)).state.unresolved
         return _told(unresolved[-1]) if unresolved else None
 
     async def pop(self, claim: Claim) -> WaitingAction:
         """Take the newest off. See the port."""
         extra = () if claim.extra is None else (extra_body(self.session.stream_id, claim.extra),)
         while True:
-            stack = await read_stack(self.world.log, self.session.stream_id)
+            stack = await read_stack(self.world, self.session.stream_id)
             top = require_top(stack.state, claim.action_id)
             started = PendingResolveStarted(
                 action_id=top.action_id, action=claim.action, reason=claim.reason,

@@ -251,7 +251,7 @@ async def _has_pending(world: World, steered: Steered, work_id: str, caller: Cal
     key = steered_workspace(steered.stream_id)
     workspace = next((each for each in world.workspaces.values() if each.key == key), None)
     if workspace is None:
-        return bool((await read_stack(world.log, pending_stream(key, work_id))).state.unresolved)
+        return bool((await read_stack(world, pending_stream(key, work_id))).state.unresolved)
     return bool((await settled_stack(world, Session(workspace, work_id), caller)).state.unresolved)
 
 

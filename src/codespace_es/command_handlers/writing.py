@@ -148,7 +148,7 @@ async def _carry_out(world: World, request: PatchRequest, caller: Caller) -> Pat
         replay = await _replay(world, request, is_leased=True)
         if replay is not None:
             return replay
-        await require_beginnable(world.log, request.resolves)
+        await require_beginnable(world, request.resolves)
         operation_id = request.resolves.effect_id if request.resolves else OperationId(f"op-{world.ids.uuid()}")
         attempt = _Attempt(world, request, operation_id, caller)
         result = await attempt.make()
@@ -191,7 +191,7 @@ class _Attempt:
         """Return what ends together with a refused request: its hold, and the resolve of its action."""
         outcome, action = Outcome(self.operation_id, fault=Fault.of(told)), NOTHING
         if self.request.resolves is not None:
-            conclusion = await resolve_refused(self.world.log, self.request.resolves, told)
+            conclusion = await resolve_refused(self.world, self.request.resolves, told)
             outcome, action = conclusion.outcome, conclusion.part
         hold = await consumption(self.world.log, self.request.resumed, outcome)
         return AppendPart((*action.events, *hold.events), (*action.bodies, *hold.bodies), hold.scrubbed)
@@ -246,7 +246,7 @@ class _Attempt:
     async def _mint(self, minted: OperationMinted, images: Mapping[Digest, bytes]) -> bool:
         """Make the decision durable, with all that recovery needs; return False if somebody was quicker."""
         hold = await beginning(self.world.log, self.request.resumed, self.operation_id)
-        action = await resolve_beginning(self.world.log, self.request.resolves)
+        action = await resolve_beginning(self.world, self.request.resolves)
         events = (
             *await bind(self.world, self.request.workspace),
             *self._claim(),

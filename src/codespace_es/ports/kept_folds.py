@@ -29,7 +29,10 @@ class KeptFolds:
 
     def get(self, stream_id: StreamId) -> KeptFold | None:
         """Return what was kept of a stream."""
-        return self._kept.get(stream_id)
+        known = self._kept.pop(stream_id, None)
+        if known is not None:
+            self._kept[stream_id] = known  # asked for last, so the last to go
+        return known
 
     def keep(self, stream_id: StreamId, fold: KeptFold) -> None:
         """Keep a fold in the place of an older one."""
