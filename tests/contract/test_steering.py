@@ -134,7 +134,7 @@ async def test_a_hint_that_cannot_be_made_is_left_out(servers: list[Server], mon
     command = DescribeWorkspace(workspace_id="demo")
     assert "coordination" in await ask(servers[0], command)
 
-    async def fail(_stream_id: str) -> None:
+    async def fail(_stream_id: str, **_which: Any) -> None:
         raise StoreUnavailableError("gone")
 
     monkeypatch.setattr(servers[0].log, "read_stream", fail)
