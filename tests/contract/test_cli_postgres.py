@@ -2,8 +2,6 @@
 
 import json
 import os
-import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -241,32 +239,6 @@ def worked(postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyP
     anyio.run(work_a_little, project)
     assert isinstance(project, PostgresProject)
     return project
-
-
-@pytest.mark.parametrize("ending", ["interrupted", "cut off"])
-def test_following_shows_what_a_gateway_writes_and_says_why_it_ends(
-    postgres: PostgresServer, worked: PostgresProject, ending: str
-) -> None:
-    program = Path(sys.executable).with_name("codespace-es")
-    with subprocess.Popen(
-        [str(program), "log", "--follow", "--after", "0", "--kind", "operation.finished", "--data-dir",
-         str(worked.data)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    ) as following:
-        assert following.stdout is not None
-        assert following.stderr is not None
-        assert "operation.finished.v1" in following.stdout.readline()
-        anyio.run(work_a_little, worked)
-        assert "operation.finished.v1" in following.stdout.readline()
-        if ending == "interrupted":
-            following.send_signal(signal.SIGINT)
-            assert following.wait(timeout=20) == 0
-            assert following.stderr.read() == ""
-        else:
-            postgres.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                           "WHERE application_name = 'codespace-es'")
-            assert following.wait(timeout=20) == 2
-            assert following.stderr.read().startswith("codespace-es: The event log can't be used: ")
 
 
 def test_what_is_pruned_is_gone_and_told_and_the_log_is_whole(worked: PostgresProject) -> None:

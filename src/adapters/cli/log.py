@@ -1,19 +1,18 @@
 """`log`: the timeline in pages, filtered, and followed while servers write."""
 
-import time
 from datetime import UTC, datetime
+from functools import partial
 
 import click
 
 from adapters.cli.entries import print_entries
+from adapters.cli.following import follow
 from adapters.cli.options import as_json, settings_of_log
 from adapters.cli.output import print_json
 from adapters.cli.reading import open_log, whole_id
 from adapters.settings.load import Settings
 from codespace_es.projections.timeline import TimelineEntry
 from replay.timeline import Page, Timeline, Wanted
-
-_FOLLOW_SECONDS = 0.25
 
 
 def _read_time(_context: click.Context, _parameter: click.Parameter, value: str | None) -> datetime | None:
@@ -67,7 +66,7 @@ def log(
 
     Piped, each line has position, time, stream, topic, channel and sentence, separated by tabs; with --json one JSON
     object a line. Where more events follow, the next page's --after stands on stderr. The beginning of an id will do
-    where no other begins like it.
+    where no other begins like it. --follow waits for a database that is away, and says so on stderr.
     """
     is_instance = session is not None and session.startswith("inst-")
     with open_log(settings) as source:
@@ -87,24 +86,10 @@ def log(
         else:
             page = timeline.read(wanted, after=after, limit=limit)
         _print(page.entries, is_json=is_json)
-        if is_following:
-            _follow(timeline, wanted, page, after=after or 0, is_json=is_json)
-        elif after is not None and page.next_after is not None:
+        if not is_following and after is not None and page.next_after is not None:
             click.echo(f"More follows: --after {page.next_after}", err=True)
-
-
-def _follow(timeline: Timeline, wanted: Wanted, page: Page, *, after: int, is_json: bool) -> None:
-    """Print what comes after `page`, until somebody interrupts, which is the way to end it."""
-    position = _end_of(page, after)
-    try:
-        while True:
-            page = timeline.read(wanted, after=position)
-            _print(page.entries, is_json=is_json)
-            position = _end_of(page, position)
-            if page.next_after is None:
-                time.sleep(_FOLLOW_SECONDS)
-    except KeyboardInterrupt:
-        return
+    if is_following:
+        follow(settings, wanted, after=_end_of(page, after or 0), show=partial(_print, is_json=is_json))
 
 
 def _end_of(page: Page, otherwise: int) -> int:

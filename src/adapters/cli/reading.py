@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import click
 
 from adapters.cli.inbox_reading import ids_beginning
+from adapters.log.places import connect_to_read
 from adapters.log.reader import LogReader
 from adapters.settings.load import Settings
 from adapters.settings.problem import StartupError
@@ -16,8 +17,12 @@ _BEGINNING = re.compile(r"[a-z]+-[0-9a-f]{4}[0-9a-f-]*")
 """What can be the beginning of an id: its kind and some of its UUID."""
 
 
-def open_log(settings: Settings) -> LogReader:
+def open_log(settings: Settings, *, answer_seconds: float | None = None) -> LogReader:
     """Return the log, opened for reading only; a context manager.
+
+    Args:
+        settings: They say where it is.
+        answer_seconds: How long a database may take to answer one query; None: as long as it takes.
 
     Raises:
         StartupError: there is none yet.
@@ -26,7 +31,7 @@ def open_log(settings: Settings) -> LogReader:
     place = settings.log_place
     assert place is not None, "only `serve` knows logs in memory"
     try:
-        return LogReader(place, CATALOGUE)
+        return LogReader(connect_to_read(place, answer_seconds=answer_seconds), CATALOGUE)
     except LogMissingError as error:
         if settings.store is not None:
             raise StartupError(f"{error}; make one, once: codespace-es store init") from error

@@ -25,12 +25,15 @@ def open_database(place: LogPlace | None, *, lock_timeout_seconds: float) -> Dat
     return SqliteDatabase(place, lock_timeout_seconds=lock_timeout_seconds)
 
 
-def connect_to_read(place: LogPlace) -> Connection:
-    """Return a connection that can only read the log at `place`. Raises as `open_database`, and LogMissingError."""
+def connect_to_read(place: LogPlace, *, answer_seconds: float | None = None) -> Connection:
+    """Return a connection that can only read the log at `place`. Raises as `open_database`, and LogMissingError.
+
+    `answer_seconds`: how long a database may take to answer one query; None: as long as it takes.
+    """
     if isinstance(place, PostgresAddress):
         from adapters.log.postgres.reading import ReadingLink
 
-        return ReadingLink(place)
+        return ReadingLink(place, answer_seconds=answer_seconds)
     from adapters.log.sqlite.reading import open_read_only
 
     return open_read_only(place)

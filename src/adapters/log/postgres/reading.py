@@ -11,8 +11,12 @@ from adapters.settings.postgres_address import PostgresAddress
 class ReadingLink(Link):
     """A connection with a thread of its own; closing it ends both."""
 
-    def __init__(self, address: PostgresAddress) -> None:
+    def __init__(self, address: PostgresAddress, *, answer_seconds: float | None = None) -> None:
         """Connect to the log at `address`.
+
+        Args:
+            address: Whereto.
+            answer_seconds: How long a statement may take; None: as long as it takes.
 
         Raises:
             LogMissingError: there is none.
@@ -22,7 +26,7 @@ class ReadingLink(Link):
         self._thread = LoopThread()
         try:
             with opening(address):
-                super().__init__(self._thread.portal, address, settings=READING)
+                super().__init__(self._thread.portal, address, settings=READING, seconds=answer_seconds)
                 try:
                     schema.check(self)
                 except BaseException:

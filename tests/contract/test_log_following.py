@@ -1,0 +1,141 @@
+"""`log --follow` on a PostgreSQL: it outlives its connection, misses and doubles nothing, and ends when told to."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from adapters.bootstrap import open_codespace
+from adapters.cli.options import effective_settings
+from adapters.log.postgres.making import make_log
+from adapters.log.reader import LogReader
+from adapters.settings.load import Flags
+from adapters.settings.postgres_address import PostgresAddress
+from codespace_es.event_catalogue import CATALOGUE
+from support.cli_project import Project, patch
+from support.faulty_line import FaultyLine
+from support.postgres import PostgresServer, schema_of
+
+END = "operation.finished.v1"
+
+
+class Followed:
+    """A project whose log is in PostgreSQL, and a line to it that can be cut."""
+
+    def __init__(self, postgres: PostgresServer, directory: Path) -> None:
+        self.postgres = postgres
+        self.project = Project.make(directory)
+        self.line = FaultyLine(postgres.port)
+        self.place = postgres.new_log()
+        self.work()
+
+    def work(self) -> None:
+        """Let a server apply one patch more."""
+        async def apply() -> None:
+            flags = Flags(data_dir=str(self.project.data), workspaces=(f"demo={self.project.root}",))
+            settings = effective_settings(flags, {"CODESPACE_STORE": self.place.url})
+            async with open_codespace(settings, transport="stdio") as opened:
+                number = len(list(self.project.root.iterdir()))
+                await patch(opened, f"*** Begin Patch\n*** Add File: at{number}.txt\n+x\n*** End Patch\n")
+
+        anyio.run(apply)
+
+    def ends(self) -> list[int]:
+        """Return the positions at which patches have ended."""
+        with LogReader(self.place, CATALOGUE) as reader:
+            return [recorded.position for recorded in reader.read_log() if recorded.topic == END]
+
+    def by_line(self) -> PostgresAddress:
+        """Return the log's address by the line."""
+        return self.postgres.address(schema_of(self.place), port=self.line.port)
+
+    def cut(self) -> None:
+        """End every session."""
+        self.postgres.query(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'codespace-es'")
+
+    @contextmanager
+    def follow(self) -> Iterator["subprocess.Popen[str]"]:
+        """Give a process that follows by the line and has shown the first patch's end."""
+        program = Path(sys.executable).with_name("codespace-es")
+        with subprocess.Popen(
+            [str(program), "log", "--follow", "--after", "0", "--kind", "operation.finished", "--json", "--data-dir",
+             str(self.project.data)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", "CODESPACE_STORE": self.by_line().url},
+        ) as process:
+            try:
+                assert [shown(process)] == self.ends()
+                yield process
+            finally:
+                process.kill()
+
+
+def shown(process: "subprocess.Popen[str]") -> int:
+    """Return the position of the event that is shown next."""
+    assert process.stdout is not None
+    return int(json.loads(process.stdout.readline())["position"])
+
+
+def told(process: "subprocess.Popen[str]") -> str:
+    assert process.stderr is not None
+    return process.stderr.readline()
+
+
+@pytest.fixture
+def followed(postgres: PostgresServer, tmp_path: Path) -> Iterator[Followed]:
+    made = Followed(postgres, tmp_path)
+    yield made
+    made.line.close()
+
+
+@pytest.mark.parametrize("is_for_long", [False, True], ids=["cut", "cut for long"])
+def test_it_goes_on_where_it_was_when_its_connection_is_cut(followed: Followed, is_for_long: bool) -> None:
+    with followed.follow() as process:
+        followed.line.is_down = is_for_long
+        followed.cut()
+        assert told(process).startswith("codespace-es: The event log can't be read now, so it is tried again")
+        followed.work()
+        followed.line.is_down = False
+        assert told(process) == "codespace-es: The event log can be read again.\n"
+        followed.work()
+        assert [shown(process), shown(process)] == followed.ends()[1:]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 0
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert (process.stdout.read(), process.stderr.read()) == ("", "")
+
+
+@pytest.mark.parametrize(("becomes", "reason"), [
+    ("another", "it is another than before"),
+    ("none", "there is no event log in this database; make one, once: codespace-es store init"),
+])
+def test_it_ends_when_what_is_there_is_not_the_log_any_more(followed: Followed, becomes: str, reason: str) -> None:
+    with followed.follow() as process:
+        followed.line.is_down = True
+        followed.cut()
+        assert "tried again" in told(process)
+        schema = schema_of(followed.place)
+        followed.postgres.query(f"DROP SCHEMA {schema} CASCADE; CREATE SCHEMA {schema}")
+        if becomes == "another":
+            make_log(followed.place)
+            followed.work()
+        followed.line.is_down = False
+        assert reason in told(process)
+        assert process.wait(timeout=60) == 2
+
+
+@pytest.mark.soak
+def test_who_says_nothing_any_more_is_taken_for_gone(followed: Followed) -> None:
+    with followed.follow() as process:
+        followed.line.fail_next("silence")
+        assert "tried again and again: PostgreSQL doesn't answer." in told(process)
+        assert told(process) == "codespace-es: The event log can be read again.\n"
