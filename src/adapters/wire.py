@@ -140,6 +140,15 @@ class Link:
             raise WireError(f"{expected!r} descriptors are announced, {len(self._received_descriptors)} came")
         return message, [self._received_descriptors.popleft() for _ in range(expected)]
 
+    def is_at_end(self) -> bool:
+        """Return whether the other side is gone and all it sent was received, without receiving anything."""
+        try:
+            return not self._connection.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
     def shut_down(self) -> None:
         """End the link for both sides, at once. The socket stays open, and whoever waits for it finds it at its end."""
         with contextlib.suppress(OSError):  # the other side was quicker

@@ -5,6 +5,7 @@ Counted by a file that the command itself writes. Source: decisions 18, 19; reli
 
 import os
 import signal
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from codespace_es.ports.fault_points import FaultPoint, no_faults
 from codespace_es.vocabulary.errors import CodespaceError
 from support.commands import SECONDS_MAX, Commands, lines_of
 from support.crash_faults import count as tally
-from support.process_runner import children_of, is_alive
+from support.process_runner import children_of, is_alive, spawner_of
 from support.server import DieFrom, Server, ServerDied
 
 pytestmark = pytest.mark.anyio
@@ -92,14 +93,6 @@ async def _check(scratch: Path, root: Path, answered: str | None) -> None:
     assert lines_of(root / "count") <= 1
 
 
-def spawner_of(pid: int) -> int:
-    """Return the process id of the spawner of the server `pid`."""
-    found = [child for child, state in children_of(pid) if state != "Z"
-             and b"spawner/main.py" in Path(f"/proc/{child}/cmdline").read_bytes()]
-    assert len(found) == 1, found
-    return found[0]
-
-
 @pytest.fixture
 def root(memory_path: Path) -> Path:
     made = memory_path / "ws"
@@ -129,12 +122,20 @@ async def test_a_lost_runner_costs_its_commands_and_nothing_more(
             assert (report.exit_code, output) == (0, "again\n")
 
 
-async def test_a_runner_lost_at_go_leaves_it_open_whether_it_ran(memory_path: Path, root: Path) -> None:
+@pytest.mark.parametrize(
+    ("lost_at", "dispatch"), [(FaultPoint.EXEC_RECORDED, "unknown"), (FaultPoint.EXEC_GONE, "confirmed")]
+)
+async def test_a_runner_lost_around_go_leaves_it_open_whether_it_ran(
+    memory_path: Path, root: Path, lost_at: FaultPoint, dispatch: str
+) -> None:
     """T-U04: the id is answered, and stands for ever for what may have been started once."""
 
     def lose_runner(point: FaultPoint) -> None:
-        if point == FaultPoint.EXEC_RECORDED:
-            os.kill(spawner_of(os.getpid()), signal.SIGKILL)
+        if point == lost_at:
+            spawner = spawner_of(os.getpid())
+            os.kill(spawner, signal.SIGKILL)
+            while is_alive(spawner):
+                time.sleep(0.001)
 
     with anyio.fail_after(SECONDS_MAX):
         async with Server(memory_path, {"ws": root}, sandbox="off") as server:
@@ -142,12 +143,13 @@ async def test_a_runner_lost_at_go_leaves_it_open_whether_it_ran(memory_path: Pa
             server.hook = lose_runner
             answer = await commands.exec(*COMMAND.command, operation_key="k")
             server.hook = no_faults
-            if answer.dispatch_status == "unknown":
-                report = await commands.ended(answer.process_id)
+            assert answer.dispatch_status == dispatch
+            report = await commands.ended(answer.process_id)
+            if dispatch == "unknown":
                 assert report.termination == "unknown"
             again = await commands.exec(*COMMAND.command, operation_key="k")
             assert (again.process_id, again.replayed) == (answer.process_id, True)
-            assert again.dispatch_status == "unknown"
+            assert again.dispatch_status == ("unknown" if report.termination == "unknown" else "confirmed")
             assert (await commands.run("echo", "again"))[1] == "again\n"
     assert lines_of(root / "count") <= 1
 

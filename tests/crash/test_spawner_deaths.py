@@ -19,6 +19,7 @@ from support.process_runner import (
     command,
     own_runner,
     processes_with,
+    spawner_of,
     until_gone,
     until_output,
     until_there,
@@ -112,13 +113,6 @@ async def workshop(tmp_path: Path) -> AsyncIterator[Workshop]:
             yield Workshop(runner, tmp_path, Locks(tmp_path / "locks"))
 
 
-def spawner_of_this_process() -> int:
-    found = [pid for pid, state in children_of(os.getpid())
-             if state not in "ZX" and b"spawner/main.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    assert len(found) == 1
-    return found[0]
-
-
 async def test_a_killed_spawner_is_a_loss_that_everybody_hears_of_and_the_next_command_runs(
     workshop: Workshop
 ) -> None:
@@ -144,7 +138,7 @@ async def test_a_killed_spawner_is_a_loss_that_everybody_hears_of_and_the_next_c
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wait)
         await anyio.lowlevel.checkpoint()
-        os.kill(spawner_of_this_process(), signal.SIGKILL)
+        os.kill(spawner_of(os.getpid()), signal.SIGKILL)
     assert [error.is_dispatched for error in failures] == [True]
     with pytest.raises(RunnerLostError):
         await gated.go()
@@ -167,7 +161,7 @@ async def test_a_killed_reaper_loses_the_status_but_no_process(workshop: Worksho
     process = await workshop.shell(DAEMONS, environment={"MARK": mark}, lease=lease)
     await until_output(process, b"ready")
     (reaper,) = {
-        parent for parent, _ in children_of(spawner_of_this_process())
+        parent for parent, _ in children_of(spawner_of(os.getpid()))
         if any(f"MARK={mark}\0".encode() in Path(f"/proc/{pid}/environ").read_bytes()
                for pid, _ in children_of(parent))}
     os.kill(reaper, signal.SIGKILL)
@@ -194,7 +188,7 @@ async def test_a_child_that_is_killed_at_its_gate_ran_nothing_and_ends(workshop:
 
 async def test_an_idle_reaper_that_is_killed_costs_nothing(workshop: Workshop) -> None:
     await workshop.ended("true")
-    for reaper, _ in children_of(spawner_of_this_process()):
+    for reaper, _ in children_of(spawner_of(os.getpid())):
         os.kill(reaper, signal.SIGKILL)
     try:
         assert (await workshop.ended("echo", "hi")).tail == b"hi\n"

@@ -191,3 +191,11 @@ def children_of(pid: int) -> list[tuple[int, str]]:
             if int(fields[1]) == pid:
                 found.append((int(entry.name), fields[0]))
     return found
+
+
+def spawner_of(pid: int) -> int:
+    """Return the process id of the spawner of the server `pid`."""
+    found = [child for child, state in children_of(pid) if state not in "ZX"
+             and b"spawner/main.py" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    assert len(found) == 1, found
+    return found[0]

@@ -88,8 +88,11 @@ def test_what_isnt_a_message_breaks_the_link(frame: bytes) -> None:
 def test_a_closed_other_side_is_noticed_after_what_it_sent(pair: tuple[Link, Link]) -> None:
     one, other = pair
     one.send({"kind": "last"})
+    assert not other.is_at_end()
     one.close()
+    assert not other.is_at_end()
     assert [message["kind"] for message, _ in other.receive()] == ["last"]
+    assert other.is_at_end()
     with pytest.raises(LinkClosedError):
         other.receive()
     with pytest.raises(LinkClosedError):

@@ -1,5 +1,7 @@
 """What a spawner has said of one command so far. Passive: the link delivers, whoever waits looks."""
 
+import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -15,8 +17,16 @@ class AtGate:
     pid: int
     started_ticks: int
     sandbox: SandboxReport
+    go: int
+    """Whoever writes a byte there lets it run."""
     output: int
     input: int | None
+
+    def close(self) -> None:
+        """Close all of them: it never runs then."""
+        for descriptor in (self.go, self.output, self.input):
+            if descriptor is not None:
+                os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,38 +46,54 @@ class Conversation:
         self.changes = Changes()
         self.at_gate: AtGate | None = None
         self.refusal: NotStartedError | None = None
-        self.is_running = False
+        self._began: float | None = None
+        self._duration_ms = 0
         self.resizes = 0
         self.leader_status: int | None = None
         self.gone: Gone | None = None
         self.is_lost = False
-        self._on_over = on_over
+        self._on_over = [on_over]
 
     @property
     def is_over(self) -> bool:
         """Nothing more will be said."""
         return self.gone is not None or self.refusal is not None or self.is_lost
 
+    def when_over(self, action: Callable[[], None]) -> None:
+        """Have `action` called as soon as it is over, at once if it is."""
+        if self.is_over:
+            action()
+        else:
+            self._on_over.append(action)
+
+    def begin(self) -> None:
+        """Note that it is let go now."""
+        self._began = time.monotonic()
+
     def deliver(self, message: Message, descriptors: Sequence[int]) -> None:
         """Take in what the spawner says."""
         match message["kind"]:
             case "gated":
-                streams = (*descriptors, None)
-                assert streams[0] is not None, "a gated child has an output"
-                report = report_of(message["sandbox"])
-                self.at_gate = AtGate(message["pid"], message["started_ticks"], report, streams[0], streams[1])
+                go, output, *inputs = descriptors
+                self.at_gate = AtGate(
+                    message["pid"], message["started_ticks"], report_of(message["sandbox"]), go, output,
+                    inputs[0] if inputs else None,
+                )
             case "not_started":
                 self.refusal = NotStartedError(message["message"], message["errno"])
-            case "running":
-                self.is_running = True
             case "resized":
                 self.resizes += 1
             case "leader_exited":
-                self.leader_status = message["wait_status"]
+                self._note_end_of_leader(message["wait_status"])
             case "ended":
-                self.leader_status = message["wait_status"]
-                self.gone = Gone(message["wait_status"], message["duration_ms"], message["swept"])
+                self._note_end_of_leader(message["wait_status"])
+                self.gone = Gone(message["wait_status"], self._duration_ms, message["swept"])
         self._tell()
+
+    def _note_end_of_leader(self, wait_status: int | None) -> None:
+        if self.leader_status is None and self._began is not None:
+            self._duration_ms = round((time.monotonic() - self._began) * 1000)
+        self.leader_status = wait_status
 
     def lose(self) -> None:
         """The link has fallen."""
@@ -77,7 +103,8 @@ class Conversation:
 
     def _tell(self) -> None:
         if self.is_over:
-            self._on_over()
+            for action in self._on_over:
+                action()
         self.changes.notify()
 
     async def until(self, is_so: Callable[[], bool]) -> None:

@@ -44,7 +44,7 @@ class GatedProcess:
         self.sandbox = at_gate.sandbox
 
     async def go(self) -> "SpawnedProcess":
-        """Let it run. Raises RunnerLostError; whether it ran is then open, unless that says it wasn't dispatched."""
+        """Let it run. Raises RunnerLostError: its gate is shut, so it didn't."""
         at_gate, self._at_gate = self._at_gate, None
         assert at_gate is not None, "a child is let go or abandoned, once"
         conversation = self._conversation
@@ -52,8 +52,15 @@ class GatedProcess:
             conversation, at_gate, self._window, has_terminal=self._command.tty, link=self._link, tasks=self._tasks
         )
         self._tasks.start_soon(process.follow)
-        self._link.send({"kind": "go", "process_id": conversation.process_id})
-        await conversation.until(lambda: conversation.is_running or conversation.gone is not None)
+        conversation.begin()
+        try:
+            if not self._link.is_there():
+                raise RunnerLostError("The runner was lost before the command was let go.", is_dispatched=False)
+            os.write(at_gate.go, b"g")
+        except BrokenPipeError:  # it was killed at the gate: an end like any other, unless the runner is killed too
+            await conversation.until(lambda: conversation.gone is not None)
+        finally:
+            os.close(at_gate.go)
         return process
 
     async def abandon(self) -> None:
@@ -61,7 +68,7 @@ class GatedProcess:
         at_gate, self._at_gate = self._at_gate, None
         if at_gate is None:
             return
-        close_streams(at_gate)
+        at_gate.close()
         self._window.close()
         with anyio.CancelScope(shield=True), anyio.move_on_after(_LAST_WORD_SECONDS_MAX):
             try:
@@ -89,17 +96,14 @@ class SpawnedProcess:
 
     async def follow(self) -> None:
         """Take its output until that ends. The runner's task; ends with the process."""
+        self._conversation.when_over(self._expect_end)
         try:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._close_after_the_tree)
-                await self._output.run()
+            await self._output.run()
         finally:
             if self._input is not None:
                 self._input.close()
 
-    async def _close_after_the_tree(self) -> None:
-        while not self._conversation.is_over:
-            await self._conversation.changes.wait()
+    def _expect_end(self) -> None:
         self._output.expect_end()
         if self._input is not None:
             self._input.close()  # who writes now shall hear of it
@@ -180,10 +184,3 @@ class SpawnedProcess:
     def _require_link(self) -> None:
         if self._conversation.is_lost:
             raise RunnerLostError("The runner was lost; what it ran is ended.", is_dispatched=False)
-
-
-def close_streams(at_gate: AtGate) -> None:
-    """Close what a child at its gate would have been talked to through."""
-    os.close(at_gate.output)
-    if at_gate.input is not None:
-        os.close(at_gate.input)

@@ -32,7 +32,8 @@ class OutputPump:
         self._descriptor = descriptor
         self._window = window
         self._has_room = False
-        self._is_tree_gone = anyio.Event()
+        self._scope = anyio.CancelScope()
+        self._rest_until: float | None = None
         self.changes = Changes()
         self.is_finished = False
         """Nothing will be added to the window any more."""
@@ -41,15 +42,15 @@ class OutputPump:
 
     def expect_end(self) -> None:
         """Nobody is left that should write: take what is there, and don't wait long for the end."""
-        self._is_tree_gone.set()
+        self._rest_until = anyio.current_time() + _REST_SECONDS_MAX
+        self._limit_wait()
 
     async def run(self) -> None:
         """Pump until the end."""
         try:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._stop_after_the_tree, tasks.cancel_scope)
+            with self._scope:
                 await self._pump()
-                tasks.cancel_scope.cancel()
+            self.is_cut = self._scope.cancelled_caught
         finally:
             os.close(self._descriptor)
             self.is_finished = True
@@ -58,17 +59,12 @@ class OutputPump:
     async def _pump(self) -> None:
         while await self._take_turn():
             self.changes.notify()
+            self._limit_wait()
             await anyio.wait_readable(self._descriptor)
 
-    async def _stop_after_the_tree(self, scope: anyio.CancelScope) -> None:
-        await self._is_tree_gone.wait()
-        with anyio.move_on_after(_REST_SECONDS_MAX):
-            total = -1
-            while total != self._window.total:
-                total = self._window.total
-                await anyio.sleep(_QUIET_SECONDS_MAX)
-        self.is_cut = True
-        scope.cancel()
+    def _limit_wait(self) -> None:
+        if self._rest_until is not None:
+            self._scope.deadline = min(anyio.current_time() + _QUIET_SECONDS_MAX, self._rest_until)
 
     async def _take_turn(self) -> bool:
         """Read what is there, but not too much at once; return whether more may come."""

@@ -8,6 +8,7 @@ from anyio.abc import TaskGroup
 
 from adapters.runner.changes import Changes
 from adapters.runner.conversation import Conversation
+from adapters.spawner import PROTOCOL
 from adapters.wire import Link, LinkClosedError, Message, WireError
 from codespace_es.ports.runner import RunnerLostError
 
@@ -24,6 +25,7 @@ class SpawnerLink:
         self._is_flushing = False
         self._is_closing = False
         self._sandbox: Message | None = None
+        self._protocol = 0
         self.is_up = True
         self.boot_id = ""
         self.pid_namespace = -1
@@ -51,6 +53,11 @@ class SpawnerLink:
             if not self.is_up:
                 raise RunnerLostError("The runner ended before it was ready.", is_dispatched=False)
             await self._changes.wait()
+        if self._protocol != PROTOCOL:
+            raise RunnerLostError(
+                f"The runner is of another release: it speaks protocol {self._protocol}, this server {PROTOCOL}. "
+                "Start the runner of this release.", is_dispatched=False,
+            )
 
     async def probe(self) -> Message:
         """Return what the spawner says that commands are confined by. Raises RunnerLostError."""
@@ -86,6 +93,10 @@ class SpawnerLink:
             self._is_flushing = True
             self._tasks.start_soon(self._flush)
 
+    def is_there(self) -> bool:
+        """Return whether the spawner is there, even if its end is so new that nobody has received it."""
+        return self.is_up and not self._link.is_at_end()
+
     def close(self) -> None:
         """Take the link down on purpose: every tree ends. A second call does nothing."""
         self._is_closing = True
@@ -94,6 +105,7 @@ class SpawnerLink:
     def _deliver(self, message: Message, descriptors: list[int]) -> None:
         match message["kind"]:
             case "hello":
+                self._protocol = message.get("protocol", 1)
                 self.boot_id, self.pid_namespace = message["boot_id"], message["pid_namespace"]
                 self._changes.notify()
             case "sandbox":

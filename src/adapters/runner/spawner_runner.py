@@ -13,7 +13,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from adapters.runner.conversation import Conversation, report_of
-from adapters.runner.live_process import GatedProcess, close_streams
+from adapters.runner.live_process import GatedProcess
 from adapters.runner.orphans import end_orphan
 from adapters.runner.output_window import OutputWindow, make_ring
 from adapters.runner.spawner_link import SpawnerLink
@@ -189,4 +189,4 @@ async def _forget(conversation: Conversation, link: SpawnerLink) -> None:
     except RunnerLostError:
         pass  # then its gate is shut
     if conversation.at_gate is not None:
-        close_streams(conversation.at_gate)
+        conversation.at_gate.close()

@@ -21,6 +21,7 @@ import stat
 import termios
 
 from adapters.spawner import seccomp
+from adapters.spawner.inheritance import FIRST_DESCRIPTOR
 from adapters.spawner.sandbox_confinement import (
     Confinement,
     SandboxError,
@@ -109,13 +110,13 @@ def confine(request: Message, program: str, namespace_options: tuple[str, ...]) 
     if not taker:
         words.append("--new-session")
     filtering = _in_memory("filter", seccomp.assemble(machine, families=families, has_attributes=True))
-    words += ["--seccomp", str(filtering)]
+    words += ["--seccomp", str(FIRST_DESCRIPTOR)]
     options = _in_memory("options", b"".join(os.fsencode(word) + b"\0" for word in words))
     return Confinement(
         report(request),
         {},
-        argv_prefix=(program, "--args", str(options), "--", *taker),
-        enter=_give_up_terminal if taker else None,
+        argv_prefix=(program, "--args", str(FIRST_DESCRIPTOR + 1), "--", *taker),
+        entering={"kind": "without_terminal"} if taker else None,
         descriptors=(filtering, options),
         wrappers=_WRAPPERS,
         wait_status=true_wait_status,
@@ -206,7 +207,7 @@ def _terminal_taker() -> tuple[str, ...]:
     raise SandboxError("A terminal can't be given to a confined command: setsid (of util-linux) is missing.")
 
 
-def _give_up_terminal() -> None:
+def give_up_terminal() -> None:
     """Leave the terminal without a session. Its session's leader, this process, is told by a hang-up."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     fcntl.ioctl(0, termios.TIOCNOTTY)

@@ -59,32 +59,36 @@ def confine(request: Message, abi: int) -> Confinement:
     """Return how the command of `request` is confined at this level. Raises OSError."""
     machine = seccomp.machine()
     assert machine is not None, "this level was found to be available"
-    root, has_network = request["root"], request["network"]
+    has_network = request["network"]
     private = _make_private_directory()
     environment = {"HOME": private, "TMPDIR": private, **request["environment"]}
     families = None if has_network else seccomp.NO_NETWORK_FAMILIES
     program = seccomp.assemble(machine, families=families, has_attributes=False)
-    hidden = existing(request["hidden_paths"])
-
-    def enter() -> None:
-        rules = Ruleset(abi, hides=True, has_network=has_network)
-        rules.allow_all_beneath(root)
-        rules.allow_all_beneath(private)
-        if os.path.isdir(_SHARED_MEMORY):
-            rules.allow_all_beneath(_SHARED_MEMORY)
-        for name in _DEVICES:
-            rules.allow(f"/dev/{name}", WRITE_FILE | READ_FILE | TRUNCATE)
-        for path in all_but(hidden):
-            if path != "/dev":  # root reads disks there
-                rules.allow(path, READ_FILE)
-        drop_capabilities()
-        seccomp.forbid_new_privileges()
-        rules.enforce()
-        seccomp.install(program)
-
+    entering = {
+        "kind": "landlock", "abi": abi, "writable": [request["root"], private], "network": has_network,
+        "hidden_paths": existing(request["hidden_paths"]), "filter": program.hex(),
+    }
     return Confinement(
-        report(request, abi), environment, enter=enter, finish=lambda: remove_tree(private)
+        report(request, abi), environment, entering=entering, finish=lambda: remove_tree(private)
     )
+
+
+def enter(entering: Message) -> None:
+    """Be confined as `confine` has told. Raises OSError."""
+    rules = Ruleset(entering["abi"], hides=True, has_network=entering["network"])
+    for path in entering["writable"]:
+        rules.allow_all_beneath(path)
+    if os.path.isdir(_SHARED_MEMORY):
+        rules.allow_all_beneath(_SHARED_MEMORY)
+    for name in _DEVICES:
+        rules.allow(f"/dev/{name}", WRITE_FILE | READ_FILE | TRUNCATE)
+    for path in all_but(entering["hidden_paths"]):
+        if path != "/dev":  # root reads disks there
+            rules.allow(path, READ_FILE)
+    drop_capabilities()
+    seccomp.forbid_new_privileges()
+    rules.enforce()
+    seccomp.install(bytes.fromhex(entering["filter"]))
 
 
 def _make_private_directory() -> str:

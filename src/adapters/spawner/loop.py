@@ -15,8 +15,8 @@ import socket
 import sys
 import time
 
-from adapters.spawner import sandbox
-from adapters.spawner.gate import close_all_except, prepare_process
+from adapters.spawner import PROTOCOL, sandbox
+from adapters.spawner.inheritance import close_all_except, prepare_process
 from adapters.spawner.reaper import reap_commands
 from adapters.spawner.tree import become_subreaper, boot_id, end_with_parent, kill_beneath, pid_namespace
 from adapters.spawner.waking import Waiter, reap_ended_children
@@ -75,7 +75,9 @@ class Spawner:
         gc.collect()
         gc.freeze()  # what is here now isn't looked at again, so a reaper shares its pages
         try:
-            self._server.send({"kind": "hello", "boot_id": boot_id(), "pid_namespace": pid_namespace()})
+            self._server.send({
+                "kind": "hello", "protocol": PROTOCOL, "boot_id": boot_id(), "pid_namespace": pid_namespace(),
+            })
             while not self._waiter.is_end_requested:
                 self._step()
         except LinkClosedError:
@@ -205,8 +207,7 @@ class Spawner:
         self._finish(reaper, command)
         if command.is_gated:
             self._server.send({
-                "kind": "ended", "process_id": command.process_id, "wait_status": None, "duration_ms": 0,
-                "swept": swept,
+                "kind": "ended", "process_id": command.process_id, "wait_status": None, "swept": swept,
             })
         else:
             self._say_not_started(command.process_id, "The process that should have watched it was killed.", None)

@@ -14,6 +14,7 @@ import socket
 import time
 
 from adapters.spawner import bubblewrap, landlock_confinement, seccomp
+from adapters.spawner.inheritance import FIRST_DESCRIPTOR, put_in_place
 from adapters.spawner.landlock import abi_version
 from adapters.spawner.sandbox_confinement import SandboxError
 
@@ -156,12 +157,11 @@ def _be_child(scene: _Scene, confinement: Confinement) -> None:
             os.dup2(null, number)
         os.chdir(scene.root)
         if confinement.argv_prefix:
-            for descriptor in confinement.descriptors:
-                os.set_inheritable(descriptor, True)
+            put_in_place(dict(enumerate(confinement.descriptors, FIRST_DESCRIPTOR)))
             argv = [*confinement.argv_prefix, "/bin/sh", "-c", _SCRIPT, "sh", scene.outside, scene.inside]
             os.execve(argv[0], argv, confinement.environment)  # noqa: S606 - that is what is tried
-        if confinement.enter is not None:
-            confinement.enter()
+        if confinement.entering is not None:
+            landlock_confinement.enter(confinement.entering)
         code = 0 if _is_refused(lambda: _create(scene.outside)) and _is_refused(_connectable) else 1
         _create(scene.inside)
     finally:

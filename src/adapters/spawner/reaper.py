@@ -1,10 +1,11 @@
 """The reaper: a process between the spawner and one command at a time, which the command's tree can't escape.
 
 It is the subreaper of that command alone, so whatever is beneath it belongs to the command, however it daemonised. Its
-story, again and again: find the program, confine it, fork it at the gate, let it go, and wait until nobody is left
-beneath. It ends the tree when it is told to, a while after the leader has ended, and at once when the spawner is gone,
-and then itself too. It holds a duplicate of the workspace's lease and of the instance's lock, so both are held exactly
-as long as the tree lives, whoever else is killed. Source: decisions 1, 17, 19, 20; reliability.md section 4.
+story, again and again: find the program, confine it, have it at the gate, and wait until nobody is left beneath. It
+ends the tree when it is told to, a while after the leader has ended, and at once when the spawner is gone, and then
+itself too. It holds a duplicate of the workspace's lease and of the instance's lock, so both are held exactly as long
+as the tree lives, whoever else is killed. Between commands it keeps a spare child for the next.
+Source: decisions 1, 17, 19, 20; reliability.md section 4.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import time
 
 from adapters.spawner import sandbox
 from adapters.spawner.executable import UnusableError, usable_program
-from adapters.spawner.gate import Gate, GateError, Program, fork_at_gate
+from adapters.spawner.gate import Gate, GateError, fork_at_gate
+from adapters.spawner.gated_child import Program
+from adapters.spawner.spare import Spare, fork_spare
 from adapters.spawner.tree import become_subreaper, descendants, kill_beneath, send_signal, started_ticks
 from adapters.spawner.waking import Waiter, reap_ended_children
 from adapters.wire import Link, LinkClosedError, WireError
@@ -32,6 +35,8 @@ AFTER_LEADER_SECONDS = 1.0
 """What is left of a tree may live on for so long when its leader has ended."""
 EXECUTION_TAG = "CODESPACE_EXEC"
 """Environment variable that holds the process id, in every process of the tree that doesn't remove it: for people."""
+_BEFORE_SPARE_SECONDS = 0.002
+"""Others have to do with the command that has just ended: the spare for the next waits until they are through."""
 _KILL_AGAIN_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25)
 _RACING_PASS = 2
 """From this pass on they seem to fork while they are killed."""
@@ -41,35 +46,45 @@ def reap_commands(control: Link) -> NoReturn:
     """Be the reaper of one command after another. The process ends when the spawner closes `control` or is gone."""
     become_subreaper()
     waiter = Waiter()
+    spare: Spare | None = None
     while not waiter.is_end_requested:
         waiter.wait([control.fileno()], (), None)
+        if spare is not None and spare.pid in dict(reap_ended_children()[0]):
+            spare.forget()  # somebody has killed it
+            spare = None
         try:
             messages = control.receive()
         except (LinkClosedError, WireError):
             break
         for message, descriptors in messages:
             if message["kind"] == "start":  # anything else came too late for the command before
-                _Execution(message, control, waiter).run(descriptors[0])
+                execution = _Execution(message, control, waiter, spare)
+                execution.run(descriptors[0])
+                spare = execution.spare
         if control.fileno() < 0:
             break
+        if messages and spare is None and not waiter.wait([control.fileno()], (), _BEFORE_SPARE_SECONDS):
+            spare = fork_spare()
+    if spare is not None:
+        spare.dismiss()
     os._exit(0)
 
 
 class _Execution:
     """One command and its tree."""
 
-    def __init__(self, request: Message, control: Link, waiter: Waiter) -> None:
+    def __init__(self, request: Message, control: Link, waiter: Waiter, spare: Spare | None) -> None:
         self._request = request
         self._process_id: str = request["process_id"]
         self._control = control
         self._waiter = waiter
+        self.spare = spare
+        """None once it is used."""
         self._gate: Gate | None = None
         self._confinement: sandbox.Confinement | None = None
         self._refusal: tuple[str, int | None] | None = None
         self._has_children = False
         self._leader_status: int | None = None
-        self._gone_at: float | None = None
-        self._duration_ms = 0
         self._seconds_after_leader = AFTER_LEADER_SECONDS
         self._kill_at: float | None = None
         self._kill_passes = 0
@@ -105,23 +120,30 @@ class _Execution:
             argv=[*confinement.argv_prefix, *request["argv"]],
             environment=confinement.environment,
             root=request["root"],
-            enter=confinement.enter,
-            inherited=confinement.descriptors,
+            entering=confinement.entering,
+            descriptors=confinement.descriptors,
         )
         try:
-            self._gate = fork_at_gate(
-                program,
-                has_terminal=request["tty"],
-                has_input=request["stdin"] == "pipe",
-                rows=request["rows"],
-                columns=request["columns"],
-            )
+            self._gate = self._have_at_gate(program)
             self._has_children = True
         except OSError as error:
             self._refusal = (f"No process could be made: {error.strerror or error}.", error.errno)
         finally:
             for descriptor in confinement.descriptors:
                 os.close(descriptor)
+
+    def _have_at_gate(self, program: Program) -> Gate:
+        """Use the spare child if that can be, else fork one. Raises OSError."""
+        request = self._request
+        has_input = request["stdin"] == "pipe"
+        spare, self.spare = self.spare, None
+        if spare is not None and request["tty"]:
+            spare.dismiss()
+        elif spare is not None and (gate := spare.take(program, has_input=has_input)) is not None:
+            return gate
+        return fork_at_gate(
+            program, has_terminal=request["tty"], has_input=has_input, rows=request["rows"], columns=request["columns"]
+        )
 
     # Watching
 
@@ -155,8 +177,8 @@ class _Execution:
         except OSError:
             self._refusal = ("The child ended before it was set up.", None)
             return
-        self._say("gated", gate.streams(), pid=gate.pid, started_ticks=start, sandbox=self._confinement.report)
-        gate.close_streams()
+        self._say("gated", gate.ends(), pid=gate.pid, started_ticks=start, sandbox=self._confinement.report)
+        gate.hand_over()
 
     def _converse(self, gate: Gate) -> None:
         try:
@@ -170,10 +192,6 @@ class _Execution:
 
     def _obey(self, message: Message, gate: Gate) -> None:
         match message["kind"]:
-            case "go":
-                self._gone_at = time.monotonic()
-                gate.go()
-                self._say("running")
             case "abandon":
                 self._end_now()
             case "resize":
@@ -188,10 +206,8 @@ class _Execution:
         for pid, status in ended:
             if pid == gate.pid and self._leader_status is None:
                 self._leader_status = self._confinement.wait_status(status)
-                now = time.monotonic()
-                self._duration_ms = 0 if self._gone_at is None else round((now - self._gone_at) * 1000)
                 if self._has_children:
-                    self._kill_by(now + self._seconds_after_leader)
+                    self._kill_by(time.monotonic() + self._seconds_after_leader)
                     if self._refusal is None:
                         self._say("leader_exited", wait_status=self._leader_status)
 
@@ -216,8 +232,6 @@ class _Execution:
         self._kill_by(time.monotonic() + grace_seconds)
 
     def _end_now(self) -> None:
-        if self._gate is not None:
-            self._gate.shut()
         self._kill_by(time.monotonic())
 
     def _kill_by(self, at: float) -> None:
@@ -267,9 +281,7 @@ class _Execution:
             message, number = self._refusal
             self._say("not_started", message=message, errno=number)
         else:
-            self._say(
-                "ended", wait_status=self._leader_status, duration_ms=self._duration_ms, swept=len(self._swept)
-            )
+            self._say("ended", wait_status=self._leader_status, swept=len(self._swept))
         while self._control.fileno() >= 0 and self._control.has_unsent:
             self._waiter.wait((), [self._control.fileno()], None)
             with contextlib.suppress(LinkClosedError):

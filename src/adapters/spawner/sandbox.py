@@ -8,13 +8,14 @@ This module is the seam: `loop`, `gate` and `reaper` know nothing of how a comma
 
 - `probe(request)` finds out, by trying, what can be enforced on this machine. The first call starts processes and may
   take a few milliseconds, seconds at worst; a fork of this process inherits what it found.
-- `confine(request)` is called in the reaper of one command, before anything of it is forked. It answers with a
-  `Confinement`: `argv_prefix` goes before the command (as `/usr/bin/bwrap … --`; its first word is executed, so it is a
-  path), `environment` is all that `execve` is given, `enter` is called in the forked child as its last step before the
-  gate, with the working directory set and only descriptors 0 to 2, the gate's and `descriptors` open, and `report` is
-  what the caller is told. `enter` may raise OSError: nothing runs then. Its effects have to survive `execve`.
-- `descriptors` are kept open for the child up to and over its `execve` (as for `bwrap --seccomp FD`): confine opens
-  them, the child's side is made inheritable by `gate`, the reaper closes its own.
+- `confine(request)` is called in the reaper of one command. It answers with a `Confinement`: `argv_prefix` goes before
+  the command (as `/usr/bin/bwrap … --`; its first word is executed, so it is a path), `environment` is all that
+  `execve` is given, `entering` is what `enter` is given, and `report` is what the caller is told.
+- `enter(entering)` is called in the child as its last step before the gate, with the working directory set and only
+  descriptors 0 to 2, the gate's and the confinement's open. It may raise OSError: nothing runs then. Its effects have
+  to survive `execve`. It is told what to do in a message, since the child may be older than the request.
+- `descriptors` are open for the child up to and over its `execve` (as for `bwrap --seccomp FD`), from number
+  `inheritance.FIRST_DESCRIPTOR` on: confine opens them, `gate` puts them there, the reaper closes its own.
 - The forked child and what is below it may at first be `wrappers`, not the command: the reaper signals what is below
   them, doesn't count them, and asks `wait_status` what the end of the first says of the command's.
 - `finish` is called when the tree is gone, or never was.
@@ -34,7 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from adapters.wire import Message
 
-__all__ = ["Confinement", "Found", "SandboxError", "confine", "limit_to", "probe"]
+__all__ = ["Confinement", "Found", "SandboxError", "confine", "enter", "limit_to", "probe"]
 
 _found: Found | None = None
 
@@ -69,6 +70,15 @@ def confine(request: Message) -> Confinement:
     if request["sandbox"] == "require":
         raise SandboxError("No sandbox works on this machine, and this workspace requires one.")
     return Confinement(probe(request), {"HOME": request["root"], **request["environment"]})
+
+
+def enter(entering: Message) -> None:
+    """Be confined from now on, as far as the child does that itself. Raises OSError."""
+    match entering["kind"]:
+        case "landlock":
+            landlock_confinement.enter(entering)
+        case "without_terminal":
+            bubblewrap.give_up_terminal()
 
 
 def limit_to(level: int) -> Found:

@@ -24,7 +24,7 @@ class SandboxError(Exception):
 class Confinement:
     """How one command will be confined."""
 
-    __slots__ = ("argv_prefix", "descriptors", "enter", "environment", "finish", "report", "wait_status", "wrappers")
+    __slots__ = ("argv_prefix", "descriptors", "entering", "environment", "finish", "report", "wait_status", "wrappers")
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class Confinement:
         environment: dict[str, str],
         *,
         argv_prefix: tuple[str, ...] = (),
-        enter: Callable[[], None] | None = None,
+        entering: Message | None = None,
         descriptors: tuple[int, ...] = (),
         wrappers: int = 0,
         wait_status: Callable[[int], int] = int,
@@ -41,7 +41,7 @@ class Confinement:
         self.report = report
         self.environment = environment
         self.argv_prefix = argv_prefix
-        self.enter = enter
+        self.entering = entering
         self.descriptors = descriptors
         self.wrappers = wrappers
         self.wait_status = wait_status

@@ -21,6 +21,8 @@ from codespace_es.vocabulary.event import Caller
 
 _END_GRACE_SECONDS = 0.05
 """So long an answer that is ready waits for the end that is about to be recorded."""
+_GATHER_SECONDS = 0.02
+"""So long a caller who waits is given what follows his first new byte in one piece: mostly that is all of it."""
 
 # process_status
 
@@ -144,9 +146,8 @@ async def _read_live(
     while True:
         left_seconds = max(0.0, deadline - world.clock.monotonic())
         await handle.read(wait_from, wait_ms=round(left_seconds * 1000), bytes_max=1)
-        chunk = await handle.read(
-            command.cursor, wait_ms=0, bytes_max=command.max_bytes + CHARACTER_BYTES_MAX - 1
-        )
+        left_seconds = max(0.0, deadline - world.clock.monotonic())
+        chunk = await gather(handle, command, min(left_seconds, _GATHER_SECONDS))
         left_seconds = max(0.0, deadline - world.clock.monotonic())
         if chunk.is_end:
             with move_on_after(min(left_seconds, _END_GRACE_SECONDS) if chunk.content else left_seconds):
@@ -157,6 +158,17 @@ async def _read_live(
         if answer.chunk or chunk.is_end or left_seconds == 0:
             return answer
         wait_from = chunk.start + len(chunk.content)
+
+
+async def gather(handle: LiveProcess, command: ReadProcess, seconds: float) -> OutputChunk:
+    """Return a piece of output: what is there, or what is there at its end, or when it is full, or after `seconds`."""
+    bytes_max = command.max_bytes + CHARACTER_BYTES_MAX - 1
+    chunk = await handle.read(command.cursor, wait_ms=0, bytes_max=bytes_max)
+    with move_on_after(seconds):
+        while seconds > 0 and not chunk.is_end and len(chunk.content) < bytes_max:
+            await handle.read(chunk.start + len(chunk.content), wait_ms=limits.READ_OUTPUT_WAIT_MS_MAX, bytes_max=1)
+            chunk = await handle.read(command.cursor, wait_ms=0, bytes_max=bytes_max)
+    return chunk
 
 
 def _told(command: ReadProcess, chunk: OutputChunk, *, is_eof: bool) -> OutputRead:
