@@ -7,8 +7,8 @@ Both live days of `agent_day.py` over stdio, with the default durability. What d
 time a call, measured against another server's in turns, a day each, so that whatever else the machine does meets both:
 a new server with an empty log, at each mark; or, with `--events`, one on a log of 10,000 events all along.
 Ends with 1 if an answer was wrong, the log isn't whole or hasn't each patch, the server's time a call against the
-other's has grown by more than 15 %, or its process tree by more than 8 MiB: SQLite's page caches (2 MiB for each of two
-connections) and the allocator's slack are still filling at the first mark, and a leak of 10 bytes a call would show.
+other's has grown by more than 15 %, or what its process tree has allocated by more than 8 MiB: SQLite's page caches
+(2 MiB a connection) and the allocator's slack still fill at the first mark, and a leak of 10 bytes a call would show.
 """
 
 import argparse
@@ -80,12 +80,12 @@ def in_turns(run: Run, other: Run, days: int) -> tuple[float, float]:
 
 
 def tell(run: Run, own_ms: float, other_ms: float, begun: float) -> float:
-    """Print what was seen up to here; return the memory of the process tree in MiB."""
-    memory = run.day.client.memory_mib()
+    """Print what was seen up to here; return what the process tree has allocated, in MiB."""
+    allocated = run.day.client.anonymous_mib()
     size = sum(each.stat().st_size for each in run.data.rglob("*") if each.is_file()) / 2**20
     print(f"\nafter {run.day.calls:,} calls, {time.perf_counter() - begun:,.0f} s: {run.take_ms_a_call():.3f} ms of "
           f"processor time a call; in turns {own_ms:.3f}, the other server {other_ms:.3f}: {own_ms / other_ms:.3f} "
-          f"times; {memory:.1f} MiB, "
+          f"times; {allocated:.1f} MiB allocated, {run.day.client.memory_mib():.1f} with the files, "
           f"{run.day.client.descriptors()} descriptors, {len(list(run.day.client.tree()))} processes; "
           f"{count_events(run.data):,} events, {size:,.0f} MiB in the data directory; bad {sum(run.day.bad.values())}")
     for kind, times in run.day.take_times():
@@ -93,7 +93,7 @@ def tell(run: Run, own_ms: float, other_ms: float, begun: float) -> float:
             cuts = quantiles(times, n=100)
             print(f"    {kind:26} {len(times):8,}   p50 {cuts[49]:8.2f} ms   p99 {cuts[98]:8.2f} ms")
     sys.stdout.flush()
-    return memory
+    return allocated
 
 
 def audit(run: Run, applied_before: int = 0) -> list[str]:
@@ -135,7 +135,7 @@ def by_calls(directory: Path, calls: int) -> list[str]:
             old.day.bad += new.day.bad
     grown, more = ratios[-1] / ratios[0], sizes[-1] - sizes[0]
     print(f"\nfrom {first:,} to {calls:,} calls: processor time a call, against a new server's, {grown:.3f} times "
-          f"(at most {GROWTH_MAX}); memory {more:+.1f} MiB (at most {MEMORY_MIB_MAX:+.1f})")
+          f"(at most {GROWTH_MAX}); allocated {more:+.1f} MiB (at most {MEMORY_MIB_MAX:+.1f})")
     wrong = audit(old)
     if grown > GROWTH_MAX:
         wrong.append("the time of a call grows")
