@@ -16,6 +16,7 @@ from adapters.files.workspace_files import DirectoryFilesByRoot
 from codespace_es.ports.files import SearchMatch, SearchQuery, WorkspaceFiles
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.limits import SEARCH_FILE_BYTES_MAX, SEARCH_LINE_BYTES_MAX
+from support.bound import bound
 
 
 @pytest.fixture
@@ -199,11 +200,10 @@ def test_special_files_do_not_block_a_search(files: WorkspaceFiles, tmp_path: Pa
     assert [match.path for match in files.search(SearchQuery("needle")).matches] == ["f"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_an_unreadable_directory_makes_the_listing_incomplete(files: WorkspaceFiles, tmp_path: Path) -> None:
     plant(tmp_path, "d/x")
     (tmp_path / "d").chmod(0)
     try:
-        assert files.find(None).is_incomplete
+        assert bound(lambda: files.find(None)).is_incomplete
     finally:
         (tmp_path / "d").chmod(0o700)
