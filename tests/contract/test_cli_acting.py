@@ -1,6 +1,7 @@
 """`serve`, `undo`, `init`, `doctor`, `workspaces` and `demo` as processes of their own; usage and start-up errors."""
 
 import json
+import tempfile
 import tomllib
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from click.testing import CliRunner
 from adapters.cli.main import COMMANDS, cli, run
 from adapters.settings.file import read_settings_file
 from support.bound import bound_program
-from support.cli_project import GREETING, Project, patch, run_command
+from support.cli_project import GREETING, Project, patch
+from support.stdio_client import have_the_sdk_start_warm_servers
 from support.warm_servers import PRODUCT, own_environment, run_to_end
 
 
@@ -141,13 +143,17 @@ def _apply_over_stdio() -> str:
 # demo
 
 
-def test_the_demo_goes_as_told_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    done = run_command("demo", environment={"TMPDIR": str(tmp_path)})
-    assert done.returncode == 0, done.stdout
-    assert "All went as told." in done.stdout
-    assert "✗" not in done.stdout
-    assert "\x1b" not in done.stdout
-    assert max(map(len, done.stdout.splitlines())) <= 100
+def test_the_demo_goes_as_told_and_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    have_the_sdk_start_warm_servers()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert run(["demo"]) == 0
+    told = capsys.readouterr().out
+    assert "All went as told." in told
+    assert "✗" not in told
+    assert "\x1b" not in told
+    assert max(map(len, told.splitlines())) <= 100
     assert list(tmp_path.iterdir()) == []
 
 

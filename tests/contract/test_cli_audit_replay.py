@@ -4,9 +4,6 @@ import json
 import os
 import pty
 import select
-import subprocess
-import sys
-from pathlib import Path
 
 import anyio
 import pytest
@@ -14,6 +11,7 @@ import pytest
 from adapters.cli.keys import Keys
 from adapters.cli.stepping import step
 from support.cli_project import Project, patch
+from support.warm_servers import PRODUCT, own_environment, start_on
 
 
 @pytest.fixture(scope="module")
@@ -114,22 +112,20 @@ def test_an_interrupt_leaves(ending: type[BaseException]) -> None:
 
 def test_a_terminal_steps_with_the_arrow_keys(project: Project) -> None:
     leader, follower = pty.openpty()
-    program = Path(sys.executable).with_name("codespace-es")
-    with subprocess.Popen(
-        [str(program), "replay", "--step", "--at", "4", "--data-dir", str(project.data)],
-        stdin=follower, stdout=follower, stderr=follower, env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
-        close_fds=True,
-    ) as child:
-        os.close(follower)
-        try:
-            for key, shown in ((b"", b"4 of 7"), (b"\x1b[C", b"5 of 7"), (b"\x1b[D", b"4 of 7")):
-                os.write(leader, key)
-                _read_until(leader, shown, b"leave")
-            os.write(leader, b"q")
-            assert child.wait(timeout=20) == 0
-        finally:
-            child.kill()
-            os.close(leader)
+    environment = {**own_environment(), "TERM": "xterm", "COLUMNS": "120"}
+    command = [PRODUCT, "replay", "--step", "--at", "4", "--data-dir", str(project.data)]
+    child = start_on((follower, follower, follower), command, env=environment)
+    os.close(follower)
+    try:
+        for key, shown in ((b"", b"4 of 7"), (b"\x1b[C", b"5 of 7"), (b"\x1b[D", b"4 of 7")):
+            os.write(leader, key)
+            _read_until(leader, shown, b"leave")
+        os.write(leader, b"q")
+        assert child.wait(timeout=20) == 0
+    finally:
+        child.kill()
+        child.wait()
+        os.close(leader)
 
 
 def _read_until(descriptor: int, *signs: bytes) -> None:

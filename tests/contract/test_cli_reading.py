@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from adapters.cli.output import clean
 from support.cli_project import Project, patch
+from support.programs import running
+from support.warm_servers import PRODUCT
 
 PYSQLITE = pytest.importorskip("pysqlite3.dbapi2")
 
@@ -93,19 +95,14 @@ def test_following_shows_what_another_process_writes_and_ends_when_interrupted(t
             pass
 
     anyio.run(live)
-    program = Path(sys.executable).with_name("codespace-es")
-    with subprocess.Popen(
-        [str(program), "log", "--follow", "--after", "2", "--kind", "instance", "--data-dir", str(project.data)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    ) as following:
-        assert following.stdout is not None
-        assert following.stderr is not None
+    command = [PRODUCT, "log", "--follow", "--after", "2", "--kind", "instance", "--data-dir", str(project.data)]
+    with running(command) as following:
         assert "instance.stopped.v1" in following.stdout.readline()
         anyio.run(live)
         assert "instance.started.v1" in following.stdout.readline()
         assert "instance.stopped.v1" in following.stdout.readline()
-        following.send_signal(signal.SIGINT)
-        assert following.wait(timeout=20) == 0
+        following.process.send_signal(signal.SIGINT)
+        assert following.process.wait(timeout=20) == 0
         assert following.stderr.read() == ""
 
 

@@ -196,8 +196,6 @@ def say(frame):
 HOSTILE = {
     "leaves": "import os\nos._exit(7)",
     "crashes": "import ctypes\nctypes.string_at(0)",
-    "kills": "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
-    "kills_its_session": "import os, signal\nos.killpg(0, signal.SIGKILL)",
     "leaves_a_child": "import os, time\nos.fork() and os._exit(7)\ntime.sleep(1000)",
     "closes_everything": "import os\nos.closerange(3, 100)",
     "talks_nonsense": f"{_SAY}say(b'x' * 100)",
@@ -207,17 +205,27 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-async def test_a_file_that_ends_its_process_is_named_and_the_others_are_there(tmp_path: Path, name: str) -> None:
-    write_tools(tmp_path / "tools", a=GOOD, hostile=HOSTILE[name], z=having(name="'second'"))
+KILLING = {
+    "kills": "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
+    "kills_its_session": "import os, signal\nos.killpg(0, signal.SIGKILL)",
+}
+"""Only a few such ends are borne: somebody else may have been the killer."""
+
+
+@pytest.mark.parametrize("files", [HOSTILE, *({name: text} for name, text in KILLING.items())],
+                         ids=["hostile", *KILLING])
+async def test_files_that_end_their_process_are_named_and_the_others_are_there(
+    tmp_path: Path, files: dict[str, str]
+) -> None:
+    write_tools(tmp_path / "tools", a=GOOD, **files, z=having(name="'second'"))
     catalogue = await load(tmp_path)
     assert [tool.name for tool in catalogue.tools] == ["greet", "second"]
-    assert set(told(catalogue)) == {"tools/hostile.py"}
-    assert told(catalogue)["tools/hostile.py"].endswith("it is skipped until the server starts again.")
+    assert set(told(catalogue)) == {f"tools/{name}.py" for name in files}
+    assert all(reason.endswith("it is skipped until the server starts again.") for reason in told(catalogue).values())
 
 
 @pytest.mark.parametrize("text", [
-    "while True:\n    pass",
+    "import ctypes\nwhile True:\n    ctypes.PyDLL(None).pause()  # lets no other thread run",
     "import signal, time\nsignal.signal(signal.SIGABRT, signal.SIG_IGN)\ntime.sleep(1000)",
     "import anyio\nasync def create_tool(api):\n    await anyio.sleep(1000)",
     "input_is_at_its_end = open(0).read()\nimport time\ntime.sleep(1000)",

@@ -1,12 +1,12 @@
 """The pages that show code are run: all Python blocks of a page, in order, as one program."""
 
 import re
-import sys
+import runpy
 from pathlib import Path
 
 import pytest
 
-from support.warm_servers import own_environment, run_to_end
+from support.stdio_client import have_the_sdk_start_warm_servers
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ["for-loop-authors.md", "structural-edits.md"]
@@ -18,8 +18,8 @@ def test_the_program_on_a_page_runs_to_its_end(page: str, tmp_path: Path) -> Non
     assert blocks
     program = tmp_path / "page.py"
     program.write_text("\n".join(blocks), encoding="utf-8")
-    ended = run_to_end([sys.executable, str(program)], env=own_environment(), seconds_max=120)
-    assert ended.returncode == 0, ended.stderr
+    have_the_sdk_start_warm_servers()
+    runpy.run_path(str(program), run_name="__main__")
 
 
 def test_each_test_that_the_security_page_names_is_there() -> None:

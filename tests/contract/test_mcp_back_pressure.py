@@ -15,8 +15,8 @@ from support.stdio_client import SECONDS_MAX, RawClient, product, raw_client
 
 pytestmark = pytest.mark.anyio
 
-REQUESTS = 250
-"""Of a mebibyte each, told twice: without a bound they filled more than a gigabyte."""
+REQUESTS = 100
+"""Of a mebibyte each, told twice: without either bound they fill 480 mebibytes, without both 800."""
 SERVER_MEBIBYTES_MAX = 350
 
 

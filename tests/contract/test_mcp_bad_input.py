@@ -10,6 +10,7 @@ import anyio
 import pytest
 from mcp import Client, MCPError
 
+from codespace_es.vocabulary.limits import SEARCH_FILE_BYTES_MAX
 from support.stdio_client import SECONDS_MAX, ask, connected, product, read_log, refused
 
 pytestmark = pytest.mark.anyio
@@ -28,6 +29,7 @@ VALID: dict[str, dict[str, Any]] = {
     "operation_revert": {"operation_id": "op-x"},
 }
 OF_OUR_MAKING = {"INTERNAL", "STORE_UNAVAILABLE"}
+SPARSE_BYTES = 2 * SEARCH_FILE_BYTES_MAX
 ERROR_BYTES_MAX = 50_000
 """Twice told, and once more within: a caller's own words come back cut."""
 
@@ -49,7 +51,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with open(os.fsencode(made) + b"/n\xff.txt", "w", encoding="ascii") as file:
         file.write("odd\n")
     with (made / "sparse").open("wb") as file:
-        file.truncate(1 << 30)
+        file.truncate(SPARSE_BYTES)
     return made
 
 
@@ -169,8 +171,8 @@ async def test_what_is_stored_with_an_event_is_bounded(client: Client, field: st
     assert "operation_id" not in body
 
 
-async def test_a_gibibyte_is_read_in_windows_and_never_patched(client: Client) -> None:
-    end = 1 << 30
+async def test_what_is_too_large_to_search_is_read_in_windows_and_never_patched(client: Client) -> None:
+    end = SPARSE_BYTES
     with anyio.fail_after(SECONDS_MAX):
         window = await ask(client, "read", workspace_id="demo", path="sparse", offset=end - 3)
         updated = await refused(

@@ -1,8 +1,6 @@
 """A server that is killed in the middle of its appends: what it had acknowledged is in the log, whole and in order."""
 
-import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,10 +12,11 @@ from adapters.log.reader import LogReader
 from adapters.settings.postgres_address import PostgresAddress
 from codespace_es.ports.fault_points import FaultPoint
 from codespace_es.vocabulary.identifiers import StreamId
+from support.programs import running
+from support.warm_servers import own_environment, run_to_end
 from unit.log.sample_events import CALLER, CATALOGUE, OTHER, make_log, started, written
 
-ROOT = Path(__file__).parents[2]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{ROOT}/src:{ROOT}:{ROOT}/tests"}
+WRITER = [sys.executable, str(Path(__file__).parents[1] / "unit/log/writer_process.py")]
 
 
 @pytest.fixture(params=["file", "postgres"])
@@ -51,15 +50,11 @@ def append_after(place: LogPlace) -> None:
 def test_every_acknowledged_append_outlives_its_killed_server(
     request: pytest.FixtureRequest, place: LogPlace, acknowledged_before: int
 ) -> None:
-    writer = subprocess.Popen(
-        [sys.executable, str(ROOT / "tests/unit/log/writer_process.py"), written(place), "1", "100000"],
-        stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
-    assert writer.stdout is not None
-    lines = [writer.stdout.readline() for _ in range(acknowledged_before)]
-    writer.send_signal(signal.SIGKILL)
-    lines += [line for line in writer.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
-    assert writer.wait(5) == -signal.SIGKILL
-    writer.stdout.close()
+    with running([*WRITER, written(place), "1", "100000"]) as writer:
+        lines = [writer.stdout.readline() for _ in range(acknowledged_before)]
+        writer.process.send_signal(signal.SIGKILL)
+        lines += [line for line in writer.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
+        assert writer.process.wait(5) == -signal.SIGKILL
 
     if isinstance(place, PostgresAddress):  # which still does what the killed had sent
         request.getfixturevalue("postgres").wait_until_unused()
@@ -95,7 +90,7 @@ async def main():
         await log.append(Append((*minted(1).events, *minted(2).events), (body,)), CALLER)
 anyio.run(main)
 """
-    ended = subprocess.run([sys.executable, "-c", script, written(place), point], env=ENVIRONMENT, check=False)
+    ended = run_to_end([sys.executable, "-c", script, written(place), point], env=own_environment())
     assert ended.returncode == 7
     assert len(read_back(place)) == (3 if is_stored else 1)
     with LogReader(place, CATALOGUE) as reader:

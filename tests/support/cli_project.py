@@ -4,7 +4,6 @@ import io
 import os
 import pty
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from codespace_es.command_handlers.patching import ApplyPatch
 from codespace_es.vocabulary.event import Caller
 from codespace_es.vocabulary.identifiers import RequestId
 from codespace_es.vocabulary.patch_result import PatchResult
-from support.warm_servers import PRODUCT, from_nothing, own_environment, run_to_end
+from support.warm_servers import PRODUCT, from_nothing, own_environment, run_to_end, start_on
 
 GREETING = "hello\n"
 PATCH = "*** Begin Patch\n*** Update File: greeting.txt\n@@\n-hello\n+good day\n*** End Patch\n"
@@ -72,11 +71,10 @@ class Project:
     def in_terminal(self, *arguments: str) -> str:
         """Return what the command line writes, output and errors, into a terminal of 200 columns."""
         leader, follower = pty.openpty()
-        environment = {**os.environ, "CODESPACE_DATA_DIR": str(self.data), "TERM": "xterm-256color", "COLUMNS": "200"}
-        process = subprocess.Popen(
-            [str(Path(sys.executable).with_name("codespace-es")), *arguments], stdout=follower, stderr=follower,
-            stdin=subprocess.DEVNULL, env=environment,
-        )
+        environment = {**own_environment(), "CODESPACE_DATA_DIR": str(self.data), "TERM": "xterm-256color",
+                       "COLUMNS": "200"}
+        with open(os.devnull, "rb") as nothing:
+            process = start_on((nothing.fileno(), follower, follower), [PRODUCT, *arguments], env=environment)
         os.close(follower)
         told = b""
         while True:

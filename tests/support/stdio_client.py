@@ -60,10 +60,16 @@ async def _start_for_sdk(
     cwd: Path | str | None = None,
 ) -> Process:
     """Start a server as the SDK's client does, warm if it can be."""
-    return await open_server([command, *args], env=env or {}, cwd=cwd, stderr=errlog, start_new_session=True)
+    told = PYTHON_VARIABLES | (env or {})  # what the SDK lets through by default has none of Python's
+    return await open_server([command, *args], env=told, cwd=cwd, stderr=errlog, start_new_session=True)
 
 
-mcp.client.stdio._create_platform_compatible_process = _start_for_sdk  # for every test alike; all else stays the SDK's
+def have_the_sdk_start_warm_servers() -> None:
+    """Give the SDK's client our way to start a process, for every test alike; all else stays the SDK's."""
+    mcp.client.stdio._create_platform_compatible_process = _start_for_sdk
+
+
+have_the_sdk_start_warm_servers()
 
 
 @asynccontextmanager

@@ -109,8 +109,11 @@ def _stream(fd: int, mode: str, errors: str | None) -> TextIOWrapper:
 
 
 def run(command: list[str]) -> None:
-    """Run a Python program: `-m MODULE …` or `FILE.py …` of an interpreter, or a script of its own."""
-    if command[1:2] == ["-m"]:
+    """Run a Python program: `-m MODULE …`, `-c CODE …` or `FILE.py …` of an interpreter, or a script of its own."""
+    if command[1:2] == ["-c"]:
+        sys.argv = ["-c", *command[3:]]
+        exec(compile(command[2], "<string>", "exec"), {"__name__": "__main__"})
+    elif command[1:2] == ["-m"]:
         sys.argv = command[2:]
         runpy.run_module(command[2], run_name="__main__", alter_sys=True)
     else:

@@ -114,7 +114,7 @@ class WarmProcess(Process):
             await self.wait()
 
 
-def _signal(pidfd: int, number: signal.Signals) -> None:
+def _signal(pidfd: int, number: int) -> None:
     """Signal a process that may be gone by now, which is no error."""
     try:
         signal.pidfd_send_signal(pidfd, number)
@@ -179,7 +179,7 @@ def _parent_for(environment: Mapping[str, str]) -> _Parent:
 
 def can_be_warm(command: list[str]) -> bool:
     """Return whether `command` is a program that only needs Python with its imports done."""
-    is_python = command[0] == sys.executable and (command[1] == "-m" or command[1].endswith(".py"))
+    is_python = command[0] == sys.executable and (command[1] in ("-m", "-c") or command[1].endswith(".py"))
     return (command[0] == PRODUCT or is_python) and not IS_COLD
 
 
@@ -209,6 +209,43 @@ async def open_server(
                        OutputPipe(output) if stdout is None else None)
 
 
+class Forked:
+    """A child of the warm parent: what `subprocess.Popen` says of a process that was started from nothing."""
+
+    def __init__(self, pid: int, pidfd: int, report: socket.socket) -> None:
+        self.pid = pid
+        self._pidfd = pidfd
+        self._report = report
+        self.returncode: int | None = None
+
+    def send_signal(self, number: int) -> None:
+        if self.returncode is None:
+            _signal(self._pidfd, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return its exit code. Raises TimeoutError."""
+        if self.returncode is None:
+            self._report.settimeout(timeout)
+            self.returncode = int(json.loads(self._report.recv(100)))
+            os.close(self._pidfd)
+            self._report.close()
+        return self.returncode
+
+
+def start_on(
+    streams: tuple[int, int, int], command: list[str], *, env: Mapping[str, str]
+) -> Forked | subprocess.Popen[bytes]:
+    """Start a program on descriptors for its three streams."""
+    if not can_be_warm(command):
+        stdin, stdout, stderr = streams
+        return subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=stderr, env=env)
+    request = {"command": command, "env": dict(env), "cwd": os.getcwd(), "start_new_session": False}
+    return Forked(*_parent_for(env).fork(request, *streams))
+
+
 def run_to_end(
     command: list[str], *, env: Mapping[str, str], cwd: Path | str | None = None, stdin: str = "",
     seconds_max: float = 60,
@@ -219,24 +256,22 @@ def run_to_end(
             command, env=env, cwd=cwd, input=stdin, capture_output=True, text=True, check=False, timeout=seconds_max
         )
     pipes = [os.pipe() for _ in range(3)]
-    theirs = [pipes[0][0], pipes[1][1], pipes[2][1]]
+    theirs = (pipes[0][0], pipes[1][1], pipes[2][1])
     request = {"command": command, "env": dict(env), "cwd": str(cwd or os.getcwd()), "start_new_session": False}
     try:
-        _pid, pidfd, report = _parent_for(env).fork(request, *theirs)
+        forked = Forked(*_parent_for(env).fork(request, *theirs))
     finally:
         for fd in theirs:
             os.close(fd)
-    with ThreadPoolExecutor(3) as threads, report:
+    with ThreadPoolExecutor(3) as threads:
         threads.submit(_write_all, pipes[0][1], stdin.encode())
         output, errors = (threads.submit(_read_all, reading) for reading, _ in pipes[1:])
-        report.settimeout(seconds_max)
         try:
-            returncode = json.loads(report.recv(100))
+            returncode = forked.wait(seconds_max)
         except TimeoutError as error:
-            _signal(pidfd, signal.SIGKILL)
+            forked.kill()
+            forked.wait()
             raise subprocess.TimeoutExpired(command, seconds_max) from error
-        finally:
-            os.close(pidfd)
         return subprocess.CompletedProcess(command, returncode, output.result(), errors.result())
 
 
