@@ -47,9 +47,13 @@ class SourceFile:
 
     def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
         """Yield every function and method, inner ones too."""
-        for node in self.nodes:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield node
+        statements: list[ast.AST] = [self.tree]
+        while statements:  # an expression holds no function that has a name
+            statement = statements.pop()
+            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield statement
+            for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+                statements += getattr(statement, block, ())
 
     def imports(self) -> Iterator[str]:
         """Yield the dotted name of each module, and of each thing taken from one, that it imports."""
@@ -78,10 +82,15 @@ def repository_files() -> tuple[Path, ...]:
 
 
 @cache
+def _source_file(path: Path) -> SourceFile:
+    return SourceFile(path)  # one for each, since it remembers its tree
+
+
+@cache
 def python_files(*folders: str) -> tuple[SourceFile, ...]:
     """Return the Python files beneath `folders`."""
     return tuple(
-        SourceFile(path) for path in repository_files()
+        _source_file(path) for path in repository_files()
         if path.suffix == ".py" and path.relative_to(REPOSITORY).as_posix().startswith(folders)
     )
 

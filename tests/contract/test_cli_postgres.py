@@ -22,6 +22,7 @@ from codespace_es.event_catalogue import CATALOGUE
 from replay.verify import verify
 from support.cli_project import PATCH, Called, Project, patch
 from support.postgres import PostgresServer
+from support.stdio_client import have_the_sdk_start_warm_servers
 
 PASSWORD = "s3cret-of-the-tests"
 
@@ -52,6 +53,7 @@ def lived(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 async def live(project: Project) -> None:
+    have_the_sdk_start_warm_servers()
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "adapters.cli", "serve", "--data-dir", str(project.data), "--workspace", f"demo={project.root}"],
