@@ -66,5 +66,6 @@ COMMANDS_BY_STATE: Mapping[type[Event], Callable[[Any, Any], object]] = MappingP
     pending.PendingEffectBegun: lambda event, _: stacks.BeginEffect(event.action_id),
     pending.PendingActionReturned: lambda event, _: stacks.ReturnAction(event.fault),
     pending.PendingActionPopped: _pop,
+    pending.PendingStackLeft: lambda event, _: stacks.LeaveStack(event),
 })
 """Event -> command, from the event and the state of its stream before it."""

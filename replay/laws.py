@@ -13,7 +13,12 @@ from codespace_es.aggregates.claim import ClaimReleased, ClaimTaken
 from codespace_es.aggregates.instance import InstanceRecovered, InstanceStarted, InstanceStopped, InstanceTakenOver
 from codespace_es.aggregates.instance import Running as RunningInstance
 from codespace_es.aggregates.operation import Finished, Minted, OperationFinished, OperationMinted, OperationReverted
-from codespace_es.aggregates.pending.events import PendingActionPlaced, PendingActionPopped, PendingActionPushed
+from codespace_es.aggregates.pending.events import (
+    PendingActionPlaced,
+    PendingActionPopped,
+    PendingActionPushed,
+    PendingStackLeft,
+)
 from codespace_es.aggregates.process import ProcessExited, ProcessNotStarted, ProcessSpawned
 from codespace_es.aggregates.store import STORE_FORMAT, StoreCopied, StoreCreated
 from codespace_es.aggregates.workspace import WorkspaceBound
@@ -28,6 +33,7 @@ from replay.finding import Breach, Law
 from replay.memory import Memory, Seen, SeenAppend
 from replay.pending_laws import (
     a_granted_hold_is_denied_only_by_a_discard,
+    a_stack_is_left_with_its_work,
     an_action_ends_with_its_operation,
     an_action_waits_where_it_was_placed,
     an_end_has_its_answer,
@@ -157,6 +163,7 @@ LAWS: tuple[AppendLaw, ...] = (
     an_action_ends_with_its_operation,
     an_end_has_its_answer,
     a_granted_hold_is_denied_only_by_a_discard,
+    a_stack_is_left_with_its_work,
 )
 
 _CONCERNS: Mapping[AppendLaw, tuple[type[Event], ...]] = MappingProxyType({
@@ -173,6 +180,7 @@ _CONCERNS: Mapping[AppendLaw, tuple[type[Event], ...]] = MappingProxyType({
     an_action_ends_with_its_operation: (OperationMinted, OperationFinished, PendingActionPopped),
     an_end_has_its_answer: (PendingActionPopped,),
     a_granted_hold_is_denied_only_by_a_discard: (ApprovalDenied,),
+    a_stack_is_left_with_its_work: (PendingStackLeft,),
     a_hold_has_its_claim_while_it_is_open: (ApprovalCreated, ClaimReleased, *ENDS_OF_A_HOLD),
 })
 """The events without which a law has nothing to say; a law that isn't named here sees every append."""

@@ -13,8 +13,10 @@ from codespace_es.aggregates.pending.events import (
     PendingActionPopped,
     PendingActionPushed,
     PendingActionReturned,
+    PendingStackLeft,
 )
 from codespace_es.aggregates.pending.state import Resolving
+from codespace_es.aggregates.steering.events import WorkClosed
 from codespace_es.vocabulary.identifiers import pending_stream
 from replay.finding import Breach, Law
 from replay.memory import Memory, Seen, SeenAppend
@@ -130,6 +132,21 @@ def a_granted_hold_is_denied_only_by_a_discard(append: SeenAppend, _memory: Memo
             continue
         if seen.before.created.action_id not in discarded:
             yield _breach(seen, "it was granted, and its action isn't discarded in the same append")
+
+
+def a_stack_is_left_with_its_work(append: SeenAppend, _memory: Memory) -> Iterator[Breach]:
+    """It is the stack of a work that is closed in the same append; that nothing waits there is the fold's own."""
+    if not append.is_whole:
+        return
+    closed = {seen.recorded.event.work_id for seen in append.events if isinstance(seen.recorded.event, WorkClosed)}
+    for seen in append.events:
+        event = seen.recorded.event
+        if not isinstance(event, PendingStackLeft):
+            continue
+        if event.work_id not in closed:
+            yield _breach(seen, f"{event.work_id} isn't closed in the same append")
+        if seen.stream_id != str(pending_stream(event.workspace_key, event.work_id)):
+            yield _breach(seen, "it isn't the stack of its work")
 
 
 def _breach(seen: Seen, problem: str) -> Breach:

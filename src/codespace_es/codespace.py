@@ -23,6 +23,7 @@ from codespace_es.command_handlers.driving import (
     write_input,
 )
 from codespace_es.command_handlers.executing import exec_command
+from codespace_es.command_handlers.finishing import FinishWorkCommand, finish_work
 from codespace_es.command_handlers.hinting import add_pending, with_hints
 from codespace_es.command_handlers.inbox import (
     CancelIntentCommand,
@@ -77,12 +78,10 @@ from codespace_es.command_handlers.steering import (
     AskWork,
     ClaimNextCommand,
     CompleteIntentCommand,
-    FinishWorkCommand,
     OpenWorkCommand,
     ask_work,
     claim_next,
     complete_intent,
-    finish_work,
     open_work,
 )
 from codespace_es.command_handlers.taking_over import TakeOverHost, take_over_host

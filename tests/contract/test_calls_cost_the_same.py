@@ -9,6 +9,7 @@ import pytest
 
 from adapters.log import statements
 from codespace_es.command_handlers import inbox, steering
+from codespace_es.command_handlers.finishing import FinishWorkCommand
 from codespace_es.command_handlers.patching import ApplyPatch
 from codespace_es.command_handlers.previewing import ListPending
 from codespace_es.command_handlers.reading import DescribeWorkspace, ReadFile
@@ -87,7 +88,7 @@ class Round:
         await count("claim", lambda: ask(server, steering.ClaimNextCommand(work_id=name)))
         done = steering.CompleteIntentCommand(work_id=name, intent_id=intent["intent_id"])
         await count("complete", lambda: ask(server, done))
-        await count("finish", lambda: ask(server, steering.FinishWorkCommand(work_id=name)))
+        await count("finish", lambda: ask(server, FinishWorkCommand(work_id=name)))
 
     async def _preview(self, count: Callable[..., Awaitable[dict[str, Any]]]) -> None:
         """One action lies at the bottom of the stack from the beginning; others come and go above it."""

@@ -7,7 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
-from codespace_es.command_handlers.steering import ClaimNextCommand, FinishWorkCommand, OpenWorkCommand
+from codespace_es.command_handlers.finishing import FinishWorkCommand
+from codespace_es.command_handlers.steering import ClaimNextCommand, OpenWorkCommand
 from codespace_es.vocabulary.answer import Command
 from codespace_es.vocabulary.event import Caller
 from codespace_es.vocabulary.identifiers import RequestId

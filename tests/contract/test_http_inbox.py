@@ -15,6 +15,7 @@ from adapters.http.inbox import inbox_routes
 from adapters.log.reader import LogReader
 from adapters.mcp_server.server import build_server
 from codespace_es.command_handlers import steering
+from codespace_es.command_handlers.finishing import FinishWorkCommand
 from codespace_es.command_handlers.observing import ReadProcess
 from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.invocation import ExecCommand
@@ -138,7 +139,7 @@ async def test_intents_are_edited_ordered_and_taken_back(inbox: httpx2.AsyncClie
 async def test_on_a_closed_work_a_draft_waits_for_the_next_one(
     server: Server, inbox: httpx2.AsyncClient, work_id: str
 ) -> None:
-    await server.handle(steering.FinishWorkCommand(work_id=work_id))
+    await server.handle(FinishWorkCommand(work_id=work_id))
     intent = await draft(inbox, work_id, delivery="next_checkpoint")
     assert ("work_id" not in intent, intent["delivery"]) == (True, "next_work")
     stopped = (await inbox.post(f"/works/{work_id}/stop")).json()["intent"]

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from codespace_es.command_handlers import inbox, steering
+from codespace_es.command_handlers.finishing import FinishWorkCommand
 from codespace_es.command_handlers.observing import AskProcess, ReadProcess
 from codespace_es.command_handlers.reading import DescribeWorkspace
 from codespace_es.invocation import ExecCommand
@@ -149,4 +150,4 @@ async def test_a_finish_counts_the_holds_of_its_workspace(tmp_path: Path, server
     async with Server(tmp_path, {"demo": tmp_path / "ws"}, approvals="confirm") as strict:
         await hold(strict, addition())
         work_id = await open_work(strict)
-        assert (await ask(strict, steering.FinishWorkCommand(work_id=work_id)))["pending_approvals"] == 1
+        assert (await ask(strict, FinishWorkCommand(work_id=work_id)))["pending_approvals"] == 1

@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 
+from adapters.log.reader import LogReader
+from codespace_es.command_handlers.finishing import FinishWorkCommand
 from codespace_es.command_handlers.orphaning import orphan_actions
 from codespace_es.command_handlers.patching import ApplyPatch
 from codespace_es.command_handlers.resolve_request import ResolveAction
 from codespace_es.command_handlers.resuming import ResumeOperation
-from codespace_es.command_handlers.steering import FinishWorkCommand, OpenWorkCommand
+from codespace_es.command_handlers.steering import OpenWorkCommand
+from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.ports.tool_host import ActionCall, CallbackResult
 from support.commands import lines_of
 from support.holds import ask, grant
@@ -151,6 +154,37 @@ def test_a_work_is_never_closed_over_what_is_being_resolved_at_any_moment(memory
         assert resolved["outcome"] == "applied"
         assert (finished["closed"], finished.get("reason")) in ((True, None), (False, "pending_actions"))
         assert (root / "a.txt").read_text() == "two\n"
+
+
+@pytest.mark.parametrize("is_finish_first", [True, False])
+def test_a_work_is_never_closed_over_what_was_pushed_before_at_any_moment(
+    memory_path: Path, *, is_finish_first: bool
+) -> None:
+    """A push that comes after the end isn't refused, as no call is that names a closed work."""
+
+    async def begin(server: Server) -> str:
+        return str((await ask(server, OpenWorkCommand(workspace_id="demo")))["work_id"])
+
+    def finish(work_id: str) -> Act:
+        return FinishWorkCommand(work_id=work_id)
+
+    def push(work_id: str) -> Act:
+        async def stage(server: Server) -> None:
+            await push_edits(server, root_of(server), {"a.txt": b"two\n"}, work_id=work_id)
+
+        return stage
+
+    seen = set()
+    for one, two, root in pairs(memory_path, begin, *((finish, push) if is_finish_first else (push, finish))):
+        finished = one if is_finish_first else two
+        with LogReader(root.parent / "data" / "codespace.db", CATALOGUE) as reader:
+            at = {recorded.topic: recorded.position for recorded in reader.read_log()}
+        pushed, closed = at["pending.action_pushed.v1"], at.get("steering.work_closed.v1")
+        assert (finished["closed"], finished.get("reason")) == (
+            (False, "pending_actions") if closed is None else (True, None))
+        assert closed is None or closed < pushed
+        seen.add(closed is None)
+    assert len(seen) == 2, "both orders came about"
 
 
 @pytest.mark.parametrize("other", [discard, apply])

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import pytest
 
+from codespace_es.command_handlers.finishing import FinishWorkCommand
 from codespace_es.command_handlers.inbox import (
     CancelIntentCommand,
     EditIntentCommand,
@@ -22,7 +23,6 @@ from codespace_es.command_handlers.steering import (
     AskWork,
     ClaimNextCommand,
     CompleteIntentCommand,
-    FinishWorkCommand,
     OpenWorkCommand,
 )
 from codespace_es.vocabulary.answer import Command

@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from adapters.log.reader import LogReader
 from codespace_es.command_handlers import inbox, steering
+from codespace_es.command_handlers.finishing import FinishWorkCommand
 from codespace_es.command_handlers.reading import DescribeWorkspace
 from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.vocabulary.answer import Command
@@ -321,7 +322,7 @@ class Steering(RuleBasedStateMachine):
         """Held up, closing or closed, in this order."""
         work_id = self._work(pick)
         work, intents = self.model.works[work_id], self.model.of(work_id)
-        wire = self._ask(name, steering.FinishWorkCommand(work_id=work_id))
+        wire = self._ask(name, FinishWorkCommand(work_id=work_id))
         if work.state == "closed":
             assert wire["code"] == "WORK_CLOSED"
             return

@@ -140,6 +140,9 @@ BUGS = (
         "        except VersionConflictError:\n            continue\n        return steered",
         "        except VersionConflictError:\n            pass\n        return steered",
         ("tests/crash/test_interleavings_of_steering.py",)),
+    Bug("a work is closed over what is pushed at the same moment", f"{HANDLERS}/finishing.py",
+        "            events += stack.folded.decide(LeaveStack(left))\n", "            pass\n",
+        ("tests/crash/test_interleavings_of_resolves.py",)),
     # The store
     Bug("a gap between versions is let in", f"{SQLITE}/committer.py",
         "            if submission.is_gapless:\n", "            if submission.is_gapless and not versions and False:\n",

@@ -17,6 +17,7 @@ from stored_log import store_life  # noqa: E402
 from adapters.log.places import LogPlace  # noqa: E402
 from codespace_es.command_handlers.deciding import CreateHold, ResolveHold  # noqa: E402
 from codespace_es.command_handlers.driving import ResizeTerminal, TerminateProcess, WriteInput  # noqa: E402
+from codespace_es.command_handlers.finishing import FinishWorkCommand  # noqa: E402
 from codespace_es.command_handlers.inbox import (  # noqa: E402
     CancelIntentCommand,
     EditIntentCommand,
@@ -31,7 +32,6 @@ from codespace_es.command_handlers.resuming import ResumeOperation  # noqa: E402
 from codespace_es.command_handlers.steering import (  # noqa: E402
     ClaimNextCommand,
     CompleteIntentCommand,
-    FinishWorkCommand,
     OpenWorkCommand,
 )
 from codespace_es.invocation import ExecCommand  # noqa: E402

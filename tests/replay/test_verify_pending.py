@@ -4,12 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import anyio
+import finishing_log
 import pytest
 from lived_previews import live
-from tampering import Tamperer, change, copy_log, drop
+from tampering import Tamperer, change, copy_log, drop, position
 
 from adapters.log.reader import LogReader
-from codespace_es.aggregates.pending.events import PendingActionPopped
+from codespace_es.aggregates.pending.events import PendingActionPopped, PendingStackLeft
 from codespace_es.event_catalogue import CATALOGUE
 from replay.compare import compare
 from replay.finding import Law
@@ -57,6 +58,39 @@ def test_an_action_that_disagrees_with_what_it_led_to_is_found(
         break_it(tamperer)
         tamperer.hide()
     assert Law.PENDING in {finding.law for finding in audit(scratch).findings}
+
+
+@pytest.fixture
+def finished(tmp_path: Path) -> Path:
+    """A log of works that were finished."""
+    (tmp_path / "ws").mkdir()
+    anyio.run(finishing_log.live, tmp_path, tmp_path / "ws")
+    return tmp_path
+
+
+def left_while_something_waits(tamperer: Tamperer) -> None:
+    """Leave once more the stack that has an action again."""
+    at = position(tamperer, "pending.stack_left.v1", 1)
+    ((stream_id,),) = tamperer.execute("SELECT stream_id FROM events WHERE position = ?", at)
+    event = PendingStackLeft.model_validate_json(tamperer.state(at).partition(b"\n")[2])
+    tamperer.append(stream_id, 3, event, like=at)
+
+
+@pytest.mark.parametrize(("break_it", "law"), [
+    pytest.param(change("pending.stack_left.v1", b'"work-', b'"work-0'), Law.PENDING, id="another work"),
+    pytest.param(change("pending.stack_left.v1", b'"wsp-', b'"wsp-0'), Law.PENDING, id="another workspace"),
+    pytest.param(left_while_something_waits, Law.FOLDS, id="while something waits"),
+])
+def test_a_stack_that_was_not_left_with_its_work_is_found(
+    finished: Path, break_it: Callable[[Tamperer], None], law: Law
+) -> None:
+    assert audit(finished).findings == ()
+    with LogReader(finished / "data" / "codespace.db", CATALOGUE) as reader:
+        assert compare(reader).differences == ()
+    with Tamperer(finished / "data" / "codespace.db") as tamperer:
+        break_it(tamperer)
+        tamperer.hide()
+    assert law in {finding.law for finding in audit(finished).findings}
 
 
 @pytest.mark.parametrize("break_it", [

@@ -1,32 +1,24 @@
-"""Steering, from the agent's side: open a work, ask, claim what people have queued, complete it, finish.
+"""Steering, from the agent's side: open a work, ask, claim what people have queued, complete it (`finishing` ends it).
 
 A claim is a version conflict in the store, so no two agents ever get the same intent, in one process or in ten.
 Source: contract B1.10, B6, A6.
 """
 
-from functools import reduce
 from typing import Any
 
 from pydantic import Field
 
 from codespace_es.admission import admit
-from codespace_es.aggregates.steering import STEERING
 from codespace_es.aggregates.steering.events import IntentClaimed, IntentRedelivered, WorkOpened
 from codespace_es.aggregates.steering.rules import (
     ClaimNext,
     CompleteIntent,
-    FinishWork,
     OpenWork,
     SteeringCommand,
-    count_pending,
     find_intent,
     find_work,
 )
-from codespace_es.aggregates.steering.rules import open_work as open_work_of
 from codespace_es.aggregates.steering.state import Intent, Steering
-from codespace_es.command_handlers.holding import count_pending as count_pending_holds
-from codespace_es.command_handlers.orphaning import settled_stack
-from codespace_es.command_handlers.stacks import Session, read_stack
 from codespace_es.command_handlers.steering_streams import Steered, steering_now, steering_of_work
 from codespace_es.ports.log import Append, NewBody, VersionConflictError
 from codespace_es.ports.world import World
@@ -38,8 +30,6 @@ from codespace_es.vocabulary.identifiers import (
     IntentId,
     StreamId,
     WorkId,
-    pending_stream,
-    steered_workspace,
     steering_stream,
 )
 
@@ -188,71 +178,6 @@ async def complete_intent(world: World, command: CompleteIntentCommand, caller: 
     )
     await append_to_steering(world, stream_id, request, caller)
     return await tell_intent(world, stream_id, command.intent_id)
-
-
-# work_finish
-
-
-class FinishWorkCommand(Command):
-    """End a work."""
-
-    work_id: str = Field(description="An open work.")
-
-
-class FinishAnswer(Answer):
-    """Whether it is closed, or what comes first."""
-
-    work_id: str = Field(description="The work.")
-    closed: bool = Field(description="It is over.")
-    reason: str | None = Field(
-        default=None,
-        description="pending_user_input: people have queued something. pending_actions: a preview waits for resolve.",
-    )
-    queued: int = Field(description="How many intents come first, claimed ones too.")
-    claimed: int | None = Field(default=None, description="How many of them you have claimed: steer_complete them.")
-    state: str = Field(description="active, closing or closed.")
-    pending_approvals: int | None = Field(default=None, description="Holds in its workspace that wait for a decision.")
-
-
-async def finish_work(world: World, command: FinishWorkCommand, caller: Caller) -> FinishAnswer:
-    """Return whether the work is closed. Raises WORK_NOT_FOUND, WORK_CLOSED."""
-    steered = await steering_of_work(world, command.work_id)
-    stream_id = steered.stream_id
-    if await _has_pending(world, steered, command.work_id, caller):
-        work = open_work_of(steered.state, command.work_id)
-        return FinishAnswer(
-            work_id=work.work_id, closed=False, reason="pending_actions",
-            queued=count_pending(steered.state, work.work_id), claimed=_count_claimed(steered.state, work.work_id),
-            state=work.phase,
-        )
-    before, events = await append_to_steering(world, stream_id, FinishWork(WorkId(command.work_id)), caller)
-    after = reduce(STEERING.evolve, events, before.state)
-    work = find_work(after, command.work_id)
-    pending = count_pending(after, work.work_id)
-    holds = await count_pending_holds(world, steered_workspace(stream_id))
-    return FinishAnswer(
-        work_id=work.work_id,
-        closed=not work.is_open,
-        reason="pending_user_input" if pending else None,
-        queued=pending,
-        claimed=_count_claimed(after, work.work_id),
-        state=work.phase,
-        pending_approvals=holds or None,
-    )
-
-
-def _count_claimed(state: Steering, work_id: WorkId) -> int | None:
-    """Return how many intents an agent has claimed and not completed; None for none."""
-    return sum(each.phase == "claimed" for each in state.attached(work_id)) or None
-
-
-async def _has_pending(world: World, steered: Steered, work_id: str, caller: Caller) -> bool:
-    """Return whether a preview of this work waits to be resolved."""
-    key = steered_workspace(steered.stream_id)
-    workspace = next((each for each in world.workspaces.values() if each.key == key), None)
-    if workspace is None:
-        return bool((await read_stack(world, pending_stream(key, work_id))).state.unresolved)
-    return bool((await settled_stack(world, Session(workspace, work_id), caller)).state.unresolved)
 
 
 # Shared by both sides

@@ -28,6 +28,7 @@ from codespace_es.aggregates.pending.events import (
     PendingActionReturned,
     PendingEffectBegun,
     PendingResolveStarted,
+    PendingStackLeft,
 )
 from codespace_es.aggregates.process import (
     CommandRequest,
@@ -142,6 +143,7 @@ RESOLVE_STARTED = PendingResolveStarted(action_id=ACTION_ID, action="apply", eff
 EFFECT_BEGUN = PendingEffectBegun(action_id=ACTION_ID)
 RETURNED = PendingActionReturned(action_id=ACTION_ID, fault=Fault(code=ErrorCode.APPLY_FAILED, message="No."))
 POPPED = PendingActionPopped(action_id=ACTION_ID, outcome="applied", remaining=0, effect_id=OPERATION_ID, result=BODY)
+STACK_LEFT = PendingStackLeft(workspace_key=WorkspaceKey("wsp-1"), workspace_id="demo", work_id=WorkId("work-1"))
 ORPHANED = PendingActionPopped(action_id=ACTION_ID, outcome="orphaned", remaining=0)
 WORK_ID = WorkId("work-1")
 INTENT_ID = IntentId("fb-1")
@@ -165,7 +167,7 @@ EVENTS: tuple[Event, ...] = (
     MINTED, APPLIED, CHECKED, REJECTED, ROLLED_BACK, UNKNOWN, REVERTED, SPAWNED,
     NOT_STARTED, INPUT_SENT, RESIZED, END_REQUESTED, TIME_IS_UP, EXITED,
     HELD_CREATED, GRANTED, DENIED, EXPIRED, QUEUED, PARKED, RESUMING, CONSUMED,
-    PUSHED, PUSHED_DURABLE, PLACED, RESOLVE_STARTED, EFFECT_BEGUN, RETURNED, POPPED, ORPHANED,
+    PUSHED, PUSHED_DURABLE, PLACED, RESOLVE_STARTED, EFFECT_BEGUN, RETURNED, POPPED, ORPHANED, STACK_LEFT,
     WORK_OPENED, WORK_CLOSING, WORK_CLOSED, STOP_REQUESTED, DRAFTED, EDITED, INTENT_QUEUED, REORDERED, CLAIMED,
     REDELIVERED, INTENT_RELEASED, COMPLETED, CANCELLED,
 )

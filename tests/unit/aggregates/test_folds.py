@@ -44,6 +44,7 @@ from samples import (
     REVERTED,
     ROLLED_BACK,
     SPAWNED,
+    STACK_LEFT,
     STARTED,
     STOPPED,
     TAKEN_OVER,
@@ -127,7 +128,9 @@ FOLDS: list[tuple[Decider, object, list[tuple[Event, object]]]] = [
     ]),
     (process.PROCESS, IS_OVER, []),
     (process.PROCESS, process.NotStarted(NOT_STARTED), []),
-    (pending.PENDING, Stack(), [(PUSHED, Stack((PUSHED,))), (PUSHED_DURABLE, Stack((PUSHED_DURABLE,)))]),
+    (pending.PENDING, Stack(), [
+        (PUSHED, Stack((PUSHED,))), (PUSHED_DURABLE, Stack((PUSHED_DURABLE,))), (STACK_LEFT, Stack()),
+    ]),
     (pending.PENDING, Stack((PUSHED,)), [
         (PUSHED_DURABLE, Stack((PUSHED, PUSHED_DURABLE))), (RESOLVE_STARTED, IS_RESOLVING), (ORPHANED, Stack()),
     ]),

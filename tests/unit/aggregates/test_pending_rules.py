@@ -1,7 +1,7 @@
 """What may be done with a stack of pending actions, given what has happened, when a command comes, then this."""
 
 import pytest
-from samples import ACTION_ID, EFFECT_BEGUN, OPERATION_ID, PUSHED, PUSHED_DURABLE, RESOLVE_STARTED, RETURNED
+from samples import ACTION_ID, EFFECT_BEGUN, OPERATION_ID, PUSHED, PUSHED_DURABLE, RESOLVE_STARTED, RETURNED, STACK_LEFT
 
 from codespace_es.aggregates.pending import PENDING, PLACE
 from codespace_es.aggregates.pending.events import (
@@ -13,6 +13,7 @@ from codespace_es.aggregates.pending.place import PlaceAction
 from codespace_es.aggregates.pending.rules import (
     NOTHING_PENDING,
     BeginEffect,
+    LeaveStack,
     OrphanActions,
     PopAction,
     PushAction,
@@ -127,6 +128,13 @@ def test_a_stack_has_a_bound():
 def test_a_count_that_is_not_the_folds_is_refused():
     with pytest.raises(AssertionError):
         after(PUSHED, RESOLVE_STARTED, popped("applied", remaining=1))
+
+
+def test_a_stack_is_left_while_nothing_waits_on_it():
+    assert PENDING.decide(Stack(), LeaveStack(STACK_LEFT)) == [STACK_LEFT]
+    for waiting in (after(PUSHED), after(PUSHED, RESOLVE_STARTED)):
+        with pytest.raises(AssertionError):
+            PENDING.decide(waiting, LeaveStack(STACK_LEFT))
 
 
 def test_an_action_is_placed_once():

@@ -2,7 +2,7 @@
 
 from adapters.mcp_server.tool import Tool
 from codespace_es.codespace import Codespace
-from codespace_es.command_handlers.steering import FinishAnswer, FinishWorkCommand
+from codespace_es.command_handlers.finishing import FinishAnswer, FinishWorkCommand
 from codespace_es.vocabulary.answer import Answer
 from codespace_es.vocabulary.event import Caller
 

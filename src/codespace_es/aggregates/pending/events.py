@@ -90,6 +90,19 @@ class PendingActionPopped(Event):
     fault: Fault | None = Field(default=None, description="Or the error, to be given again.")
 
 
+class PendingStackLeft(Event):
+    """The work whose stack this is was closed, in the same append: nothing waited here then.
+
+    A push at the same moment comes before it, and the work stays open, or after it.
+    """
+
+    TOPIC = "pending.stack_left.v1"
+
+    workspace_key: WorkspaceKey = Field(description="Identity of the workspace.")
+    workspace_id: str = Field(description="Its name in the server's configuration.")
+    work_id: WorkId = Field(description="The work.")
+
+
 class PendingActionPlaced(Event):
     """Where an action waits: its own stream has just this, so that it is found by its id."""
 

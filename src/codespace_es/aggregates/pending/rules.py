@@ -14,6 +14,7 @@ from codespace_es.aggregates.pending.events import (
     PendingActionReturned,
     PendingEffectBegun,
     PendingResolveStarted,
+    PendingStackLeft,
 )
 from codespace_es.aggregates.pending.state import PendingState, Resolving, Stack, evolve, find
 from codespace_es.vocabulary import limits
@@ -84,7 +85,16 @@ class OrphanActions:
     action_ids: tuple[ActionId, ...]
 
 
-PendingCommand = PushAction | StartResolve | BeginEffect | ReturnAction | PopAction | ResolveAtOnce | OrphanActions
+@dataclass(frozen=True, slots=True)
+class LeaveStack:
+    """Close the work whose stack this is, on which nothing waits."""
+
+    left: PendingStackLeft
+
+
+PendingCommand = (
+    PushAction | StartResolve | BeginEffect | ReturnAction | PopAction | ResolveAtOnce | OrphanActions | LeaveStack
+)
 
 # Decide
 
@@ -118,6 +128,9 @@ def decide(state: PendingState, command: PendingCommand) -> list[Event]:
             return [*first, *decide(evolve(state, started), ending)]
         case OrphanActions(action_ids):
             return _orphan(state, action_ids)
+        case LeaveStack(left):
+            assert not state.unresolved, "a work isn't closed over what waits"
+            return [left]
         case _:
             assert_never(command)
 

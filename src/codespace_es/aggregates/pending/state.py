@@ -12,6 +12,7 @@ from codespace_es.aggregates.pending.events import (
     PendingActionReturned,
     PendingEffectBegun,
     PendingResolveStarted,
+    PendingStackLeft,
 )
 from codespace_es.vocabulary.decider import refuse_event
 from codespace_es.vocabulary.event import Event
@@ -66,6 +67,8 @@ def evolve(state: PendingState, event: Event) -> PendingState:
         case PendingActionPopped() if isinstance(state, Resolving) and state.action.action_id == event.action_id:
             _require_count(state, event, state.actions)
             return Stack(state.actions)
+        case PendingStackLeft() if not state.unresolved:
+            return state
         case PendingActionPopped(outcome="orphaned") if find(state, event.action_id) is not None:
             left = tuple(each for each in state.actions if each.action_id != event.action_id)
             after = _with_actions(state, left)

@@ -7,6 +7,7 @@ from codespace_es.aggregates.pending.events import (
     PendingActionReturned,
     PendingEffectBegun,
     PendingResolveStarted,
+    PendingStackLeft,
 )
 from codespace_es.projections.sentences.words import Sentences, because, count, said
 
@@ -45,6 +46,10 @@ def _pending_action_popped(event: PendingActionPopped) -> str:
     return f"{event.action_id} {how}{led}{because(event.fault)}; {count(event.remaining, 'action')} still waiting."
 
 
+def _pending_stack_left(event: PendingStackLeft) -> str:
+    return f"Nothing waits on the stack of work {event.work_id}, which is closed."
+
+
 PENDING_SENTENCES: Sentences = {
     PendingActionPushed: _pending_action_pushed,
     PendingActionPlaced: _pending_action_placed,
@@ -52,4 +57,5 @@ PENDING_SENTENCES: Sentences = {
     PendingEffectBegun: _pending_effect_begun,
     PendingActionReturned: _pending_action_returned,
     PendingActionPopped: _pending_action_popped,
+    PendingStackLeft: _pending_stack_left,
 }
