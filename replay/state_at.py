@@ -141,12 +141,22 @@ def fold_past(decider: Decider[Any, Any], past: Sequence[RecordedEvent]) -> obje
 
 
 def facts_of(state: object) -> dict[str, Any]:
-    """Return what a state holds, as JSON; what is absent is left out."""
+    """Return what a state holds, as JSON; what is absent is left out, and so is what it only keeps to be quick."""
     if not is_dataclass(state):
         return {}
-    held = {field.name: getattr(state, field.name) for field in fields(state)}
-    facts: dict[str, Any] = to_jsonable_python(held, exclude_none=True)
+    facts: dict[str, Any] = to_jsonable_python(_held(state), exclude_none=True)
     return {name: value for name, value in facts.items() if value is not None}
+
+
+def _held(value: object) -> object:
+    """Return plain containers of what is shown of states; a field without a `repr` follows from the others."""
+    if isinstance(value, Mapping):
+        return {key: _held(each) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return [_held(each) for each in value]
+    if is_dataclass(value):
+        return {field.name: _held(getattr(value, field.name)) for field in fields(value) if field.repr}
+    return value
 
 
 def _nested(states: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:

@@ -87,13 +87,6 @@ def _date_contents(path: Path) -> None:
     connection.close()
 
 
-_KEPT_TO_BE_QUICK: Mapping[str, frozenset[str]] = {
-    "Steering": frozenset({"open_works", "intents_of", "claims", "workspace_id"}),
-    "Intent": frozenset({"number"}),
-}
-"""What a state says twice: it follows from the rest, and may come and go."""
-
-
 def digest_of_folds(path: Path) -> str:
     """Return the digest of the states that the streams of the log at `path` fold to.
 
@@ -120,10 +113,9 @@ def _told(value: object) -> object:
         return [_told(each) for each in value]
     if not is_dataclass(value):
         return value
-    name = type(value).__name__
-    kept = _KEPT_TO_BE_QUICK.get(name, frozenset())
-    told = {field.name: _told(getattr(value, field.name)) for field in fields(value) if field.name not in kept}
-    return {"state": name, **told}
+    # What a state doesn't show follows from the rest, and may come and go.
+    told = {field.name: _told(getattr(value, field.name)) for field in fields(value) if field.repr}
+    return {"state": type(value).__name__, **told}
 
 
 def store(log: Path, directory: Path, name: str) -> None:

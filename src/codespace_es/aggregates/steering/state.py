@@ -59,7 +59,7 @@ class Intent:
     body: Body | None
     phase: IntentPhase
     position: int
-    number: int
+    number: int = field(repr=False)
     """How many the workspace had when it was written: of two with one position it decides."""
     revision: int = 1
     client_key: str | None = None
@@ -73,13 +73,14 @@ class Steering:
 
     works: SharingMap[WorkId, Work] = field(default_factory=SharingMap)
     intents: SharingMap[IntentId, Intent] = field(default_factory=SharingMap)
-    open_works: SharingMap[WorkId, Work] = field(default_factory=SharingMap)
+    # What isn't shown follows from these two, and is kept so that no call has to look through them.
+    open_works: SharingMap[WorkId, Work] = field(default_factory=SharingMap, repr=False)
     """Those of `works` that aren't closed."""
-    intents_of: SharingMap[WorkId | None, tuple[IntentId, ...]] = field(default_factory=SharingMap)
+    intents_of: SharingMap[WorkId | None, tuple[IntentId, ...]] = field(default_factory=SharingMap, repr=False)
     """Which of `intents` belong to a work, or, with None, to none."""
-    claims: int = 0
+    claims: int = field(default=0, repr=False)
     """How many there were."""
-    workspace_id: str | None = None
+    workspace_id: str | None = field(default=None, repr=False)
     """As the newest work names the workspace."""
 
     def attached(self, work_id: WorkId | None) -> list[Intent]:
