@@ -27,16 +27,19 @@ _ANSWER_SECONDS = 10.0
 
 
 def follow(
-    settings: Settings, wanted: Wanted, *, after: int, show: Callable[[tuple[TimelineEntry, ...]], None]
+    settings: Settings, wanted: Wanted, *, after: int, newest: tuple[int, bytes],
+    show: Callable[[tuple[TimelineEntry, ...]], None],
 ) -> None:
     """Show what is wanted of all behind position `after`, until somebody interrupts, which is the way to end it.
+
+    `newest` is position and hash of the newest event that was there before.
 
     Raises:
         StoreUnavailableError: it can't be read, and waiting wouldn't change that.
         StartupError: there is no log any more.
         UnknownTopicError: a newer version has written one of the events.
     """
-    followed = _Followed(wanted, after)
+    followed = _Followed(wanted, after, newest)
     is_away = False
     pause = _LOOK_SECONDS
     try:
@@ -63,10 +66,10 @@ def follow(
 class _Followed:
     """How far a log has been read."""
 
-    def __init__(self, wanted: Wanted, after: int) -> None:
+    def __init__(self, wanted: Wanted, after: int, newest: tuple[int, bytes]) -> None:
         self._wanted = wanted
         self._after = after
-        self._newest: tuple[int, bytes] = (0, b"")
+        self._newest = newest
         """Position and hash of the newest event that was seen."""
 
     def read_on(self, source: LogReader) -> Iterator[tuple[TimelineEntry, ...]]:

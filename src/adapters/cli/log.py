@@ -81,6 +81,7 @@ def log(
             text=text,
         )
         timeline = Timeline(source)
+        newest = source.head()
         if after is None:
             page = timeline.read_newest(wanted, limit=limit)
         else:
@@ -89,7 +90,8 @@ def log(
         if not is_following and after is not None and page.next_after is not None:
             click.echo(f"More follows: --after {page.next_after}", err=True)
     if is_following:
-        follow(settings, wanted, after=_end_of(page, after or 0), show=partial(_print, is_json=is_json))
+        shown = partial(_print, is_json=is_json)
+        follow(settings, wanted, after=_end_of(page, after or 0), newest=newest, show=shown)
 
 
 def _end_of(page: Page, otherwise: int) -> int:
