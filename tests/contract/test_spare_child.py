@@ -113,7 +113,7 @@ async def test_a_command_that_it_cant_be_ends_it_and_runs(workshop: Workshop) ->
     assert not is_alive(waiting)
 
 
-async def test_one_that_is_killed_or_stopped_is_done_without(workshop: Workshop) -> None:
+async def test_one_that_is_killed_is_done_without(workshop: Workshop) -> None:
     for number in (signal.SIGKILL, signal.SIGTERM):
         waiting = await spare_after(workshop)
         os.kill(waiting, number)
