@@ -2,8 +2,10 @@
 
     .venv/bin/python benchmarks/command_calls.py [--quick]
 
-What is compared takes turns in one run. An echo is `exec_command` and the `read_process` that tells its end: two calls,
-two durable commits; the price of a commit and of a call that does nothing are measured beside it.
+What is compared takes turns in one run. An echo is one `exec_command` that waits for the end, or one that doesn't and
+the `read_process` that tells it; two durable commits either way. The prices of a commit, of a call that does nothing
+and of the same program in `subprocess.run` are measured beside it. The target of 4 ms was set where that took 0.64 ms,
+so it is told twice: as it stands, and for this machine.
 """
 
 import os
@@ -23,6 +25,8 @@ ECHOES = 50 if QUICK else 300
 OUTPUT_BYTES = 1 << (27 if QUICK else 30)
 TURNS = 3
 ECHO_MS_MAX = 4.0
+RUN_MS_THERE = 0.64
+"""What `subprocess.run` of the same program took on the machine that the target was set on."""
 PAUSE_SECONDS = 0.005
 
 
@@ -46,6 +50,11 @@ def timed_ms(work) -> float:
     started = time.perf_counter()
     work()
     return (time.perf_counter() - started) * 1000
+
+
+def echo_in_one(client: Client) -> None:
+    ended = call(client, "exec_command", workspace_id="ws", command=["/bin/echo", "hi"], wait_ms=30_000)
+    assert (ended["output"], ended["exit_code"], ended["eof"]) == ("hi\n", 0, True), ended
 
 
 def echo(client: Client) -> None:
@@ -75,22 +84,26 @@ def measure_echo(scratch: Path) -> None:
         for _ in range(5):
             echo(client)
     plain, commit, nothing = [], [], []
-    ours: dict[str, list[float]] = {sandbox: [] for sandbox in clients}
+    ways = {"one call": echo_in_one, "two calls": echo}
+    ours: dict[tuple[str, str], list[float]] = {(sandbox, way): [] for sandbox in clients for way in ways}
     for _ in range(ECHOES):
         plain.append(timed_ms(lambda: subprocess.run(["/bin/echo", "hi"], capture_output=True, check=True)))
         commit.append(timed_ms(commits.commit))
         nothing.append(timed_ms(lambda: call(clients["off"], "workspace_info")))
-        for sandbox, client in clients.items():
-            ours[sandbox].append(timed_ms(lambda client=client: echo(client)))
+        for (sandbox, way), times in ours.items():
+            times.append(timed_ms(lambda sandbox=sandbox, way=way: ways[way](clients[sandbox])))
     allowed = ECHO_MS_MAX + 2 * median(commit)
+    allowed_here = ECHO_MS_MAX * median(plain) / RUN_MS_THERE + 2 * median(commit)
     print(f"subprocess.run {median(plain):.2f} ms; a commit {median(commit):.2f}; a call that does nothing "
           f"{median(nothing):.2f}")
-    for sandbox, times in ours.items():
+    for (sandbox, way), times in ours.items():
         level = call(clients[sandbox], "workspace_info", workspace_id="ws")["execution"]["isolation"]["sandbox_level"]
         tenth, *_ = quantiles(times, n=10)
         told = f"p10 {tenth:.2f} p50 {median(times):.2f} p99 {quantiles(times, n=100)[98]:.2f} ms"
-        target = f"target <= {allowed:.2f} (4 ms + 2 commits)" if level <= 2 or sandbox == "off" else ""
-        print(f"echo, sandbox {sandbox} (level {level}): {told}, {median(times) / median(plain):.1f} x run  {target}")
+        is_limited = level <= 2 or sandbox == "off"
+        target = f"target <= {allowed:.2f} (4 ms + 2 commits), here {allowed_here:.2f}" if is_limited else ""
+        print(f"echo in {way}, sandbox {sandbox} (level {level}): {told}, {median(times) / median(plain):.1f} x run  "
+              f"{target}")
     for client in clients.values():
         client.end()
 

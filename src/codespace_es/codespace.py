@@ -22,8 +22,8 @@ from codespace_es.command_handlers.driving import (
     terminate_process,
     write_input,
 )
-from codespace_es.command_handlers.executing import exec_command
 from codespace_es.command_handlers.finishing import FinishWorkCommand, finish_work
+from codespace_es.command_handlers.following import exec_and_follow
 from codespace_es.command_handlers.hinting import add_pending, with_hints
 from codespace_es.command_handlers.inbox import (
     CancelIntentCommand,
@@ -114,7 +114,7 @@ HANDLERS: Mapping[type[Command], Handler] = {
     ResolveAction: resolve_action,
     ListPending: list_pending,
     AskPending: ask_pending,
-    ExecCommand: exec_command,
+    ExecCommand: exec_and_follow,
     AskProcess: ask_process,
     ListProcesses: list_processes,
     ReadProcess: read_process,

@@ -31,6 +31,10 @@ class ExecCommand(Command):
     tty: bool = Field(default=False, description="Give it a terminal of 24x80.")
     stdin: Literal["pipe", "null"] | None = Field(default=None, description="Where its input comes from.")
     timeout_ms: int | None = Field(default=None, ge=1, description="Shortens the operator's time limit.")
+    wait_ms: int = Field(
+        default=0, ge=0, le=limits.READ_OUTPUT_WAIT_MS_MAX,
+        description="Wait this long for its end, and answer with its output and exit code.",
+    )
     operation_key: str | None = Field(
         default=None, description="Your idempotency key: a repeat returns the same process_id and runs nothing."
     )

@@ -21,15 +21,16 @@ operation_status (by operation_id or operation_key) and read the files before yo
 done what you couldn't establish. operation_revert undoes an applied operation while its files are as it left them, \
 also with check_only. ast_edit previews replacing code by its structure; resolve has it done.
 
-Running: exec_command starts a program and answers at once with a process_id; the end of your request or connection \
-doesn't end the process: its owner is the runner of this server, which ends it when the server ends. dispatch_status \
-unknown means that it may run: ask process_status, never start it again. Read output with read_process, from the \
-cursor last answered, until eof; EOF isn't success. output_lost says that bytes before retained_from are gone. Only \
-termination exited with exit_code 0 is success; signaled, timeout, terminated and unknown are not, and what you can't \
-establish is to be reported as unverified. A terminal (tty true) starts with a fixed 24x80; process_resize changes it \
-(PROCESS_NOT_TTY, PROCESS_NOT_RUNNING); tty_size is no argument. While a process lives its workspace is occupied: \
-patches and other commands get WORKSPACE_BUSY. What confines commands is told by workspace_info: sandbox_level and \
-network enforcement are what holds, not what was asked for.
+Running: exec_command starts a program and answers at once with a process_id, or with wait_ms once it has ended, \
+with its output and exit_code; if the time is over first, state is running and it goes on. The end of your request \
+or connection doesn't end the process: its owner is the runner of this server, which ends it when the server ends. \
+dispatch_status unknown means that it may run: ask process_status, never start it again. Read output with \
+read_process, from the cursor last answered, until eof; EOF isn't success. output_lost says that bytes before \
+retained_from are gone. Only termination exited with exit_code 0 is success; signaled, timeout, terminated and \
+unknown are not, and what you can't establish is to be reported as unverified. A terminal (tty true) starts with a \
+fixed 24x80; process_resize changes it (PROCESS_NOT_TTY, PROCESS_NOT_RUNNING); tty_size is no argument. While a \
+process lives its workspace is occupied: patches and other commands get WORKSPACE_BUSY. What confines commands is \
+told by workspace_info: sandbox_level and network enforcement are what holds, not what was asked for.
 
 Holds: where the operator wants approvals, apply_patch, exec_command and operation_revert answer APPROVAL_REQUIRED \
 with an approval_id and nothing runs. A hold pauses what the profile allows anyway; no argument of yours, and no \

@@ -46,6 +46,7 @@ from codespace_es.ports.runner import (
     RunnerLostError,
 )
 from codespace_es.ports.world import World
+from codespace_es.projections.process_status import SignalReport
 from codespace_es.vocabulary import limits
 from codespace_es.vocabulary.answer import Answer
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
@@ -61,6 +62,14 @@ class ExecResult(Answer):
     process_id: str = Field(description="Its handle, for ever.")
     dispatch_status: Literal["confirmed", "unknown"] = Field(description="unknown: it may have been started.")
     replayed: bool | None = Field(default=None, description="True: started by an earlier call with this key.")
+    state: str | None = Field(default=None, description="With wait_ms: running or exited.")
+    termination: str | None = Field(default=None, description="How it ended, as in process_status.")
+    exit_code: int | None = Field(default=None, description="Anything but 0 isn't success.")
+    signal: SignalReport | None = Field(default=None, description="Only with signaled.")
+    output: str | None = Field(default=None, description="With wait_ms: the first 64 KiB that it has printed.")
+    cursor: int | None = Field(default=None, description="Read on from here with read_process.")
+    eof: bool | None = Field(default=None, description="True: that is all of it.")
+    output_lost: bool | None = Field(default=None, description="True: what came before can't be read any more.")
     work_id: str | None = Field(default=None, description="Echo of the call's work_id.")
 
 
@@ -111,6 +120,7 @@ def held_command(world: World, command: ExecCommand) -> HeldRequest:
         tool="exec_command",
         command=command,
         title=title_of(command.command),
+        not_counted=frozenset({"wait_ms"}),
         operation_key=command.operation_key,
         work_id=command.work_id,
     )

@@ -17,11 +17,12 @@ TOOL = Tool(
     name="exec_command",
     title="Run command",
     description=(
-        "Start a program in the workspace root, without a shell unless you name one; answers at once with process_id. "
-        "dispatch_status=confirmed means started, not succeeded; unknown: it may have started, so ask process_status "
-        "and don't start it again. PROCESS_SPAWN_FAILED proves that nothing started. WORKSPACE_BUSY: another process "
-        "lives here. What a program leaves behind when it exits is ended: run a service as the command itself. A retry "
-        "with the same operation_key answers the first process_id."
+        "Start a program in the workspace root, without a shell unless you name one; answers at once with process_id, "
+        "or with wait_ms once it has ended: output, termination, exit_code. dispatch_status=confirmed means started, "
+        "not succeeded; unknown: it may have started, so ask process_status and don't start it again. "
+        "PROCESS_SPAWN_FAILED proves that nothing started. WORKSPACE_BUSY: another process lives here. What a program "
+        "leaves behind when it exits is ended: run a service as the command itself. A retry with the same "
+        "operation_key answers the first process_id."
     ),
     command=ExecCommand,
     answer=ExecResult,

@@ -1,0 +1,51 @@
+"""`exec_command` with `wait_ms`: start, wait for the end, and tell how it stands in the same answer.
+
+Waiting is all that is added: what goes on record, what a repeat with the key means and what a held request does are
+`executing`'s. A caller who goes away while it waits leaves the command running, as after any start.
+"""
+
+from typing import Any
+
+from anyio import move_on_after
+
+from codespace_es.command_handlers.executing import ExecResult, exec_command
+from codespace_es.command_handlers.observing import AskProcess, ReadProcess, ask_process, read_process
+from codespace_es.invocation import ExecCommand
+from codespace_es.ports.world import World
+from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
+from codespace_es.vocabulary.event import Caller
+
+
+async def exec_and_follow(world: World, command: ExecCommand, caller: Caller) -> ExecResult:
+    """Return the process that was started, and if the caller waits, how it stands and what it has printed first.
+
+    Raises:
+        CodespaceError: the codes of contract B1.8.
+    """
+    started = await exec_command(world, command, caller)
+    if command.wait_ms == 0:
+        return started
+    living = world.live.find(started.process_id)
+    if living is not None:
+        with move_on_after(command.wait_ms / 1000):
+            await living.recorded.wait()
+    return started.model_copy(update=await _how_it_stands(world, started.process_id, caller))
+
+
+async def _how_it_stands(world: World, process_id: str, caller: Caller) -> dict[str, Any]:
+    report = await ask_process(world, AskProcess(process_id=process_id), caller)
+    told: dict[str, Any] = {
+        "state": report.state, "termination": report.termination, "exit_code": report.exit_code,
+        "signal": report.signal,
+    }
+    try:
+        read = await read_process(world, ReadProcess(process_id=process_id), caller)
+    except CodespaceError as error:
+        if error.code is ErrorCode.TIMEOUT:  # it was silent until its time was over
+            return {**told, "output": "", "cursor": 0, "eof": True}
+        if error.code is ErrorCode.PROCESS_NOT_FOUND:  # it lives in another server, and can only be read there
+            return told
+        raise
+    return {
+        **told, "output": read.chunk, "cursor": read.cursor, "eof": read.eof, "output_lost": read.output_lost or None,
+    }
