@@ -67,3 +67,12 @@ def test_every_event_that_is_stored_is_explained_by_a_page():
     page = Path(REPOSITORY / "docs/reference/events.md").read_text(encoding="utf-8")
     topics = (Path(__file__).parent / "golden" / "topics.txt").read_text(encoding="utf-8").split()
     assert [topic for topic in topics if f"`{topic}`" not in page] == []
+
+
+def test_what_a_page_has_a_stranger_run_of_these_files_runs_in_their_environment():
+    """A bare `python FILE` finds neither the product nor what it needs."""
+    pages = [REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")]
+    program = r"(?<!run )(?<!group bench )\b(?:python|pytest|uv run)\b"
+    bare = re.compile(program + r"[^`\n]* (?:docs|tests|benchmarks)/\S+\.py")
+    found = [f"{page.name}: {each[0]}" for page in pages for each in bare.finditer(page.read_text(encoding="utf-8"))]
+    assert found == [], "put ./dev run before it"

@@ -36,8 +36,8 @@ def open_log(settings: Settings, *, answer_seconds: float | None = None) -> LogR
         if settings.store is not None:
             raise StartupError(f"{error}; make one, once: codespace-es store init") from error
         raise StartupError(
-            f"There is no event log at {place} yet; name another place with --data-dir, or run: "
-            "codespace-es demo"
+            f"There is no event log at {place} yet: the first server makes it. Name another place with --data-dir, or "
+            "make a log to look at: codespace-es demo --keep"
         ) from error
 
 
