@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
 
-import anyio
 from agent_day import Day, make_workspace
 from peer_servers import Place, ours
 from raw_client import Client
@@ -154,7 +153,7 @@ def by_events(directory: Path, events: int, calls: int) -> list[str]:
             pass
         missing = wanted - count_events(run.data)
         if missing > 0:
-            anyio.run(lengthen, run.data / "codespace.db", missing)
+            lengthen(run.data / "codespace.db", missing)
         before[name] = json.loads(told("replay", run.data, "--at", "head"))["operations"]["applied"]
         print(f"{name}: {count_events(run.data):,} events, {time.perf_counter() - begun:.0f} s")
     with served(directory / "long") as long, served(directory / "short") as short:

@@ -21,12 +21,12 @@ EVENTS_A_PATCH = 3
 _PATCHES_AN_APPEND = 500
 
 
-async def make_log(path: Path, events: int) -> None:
-    """Write at least `events` events: one server's life."""
-    async with open_server(path) as server:
+async def make_log(path: Path, events: int, life: int = 1) -> None:
+    """Write at least `events` events, to what is there: one server's life, the only one of this number."""
+    async with open_server(path, number=life) as server:
         await server.start()
         await server.apply({"first.txt": (None, b"")})
-        patches = (_patch(server.key, OperationId(f"op-{server.ids.uuid()}"), number)
+        patches = (_patch(server.key, OperationId(f"op-{server.ids.uuid()}"), f"{life}-{number}")
                    for number in range(events // EVENTS_A_PATCH + 1))
         while some := list(islice(patches, _PATCHES_AN_APPEND)):
             begun = [event for begin, _, _, _ in some for event in begin]
@@ -38,7 +38,7 @@ async def make_log(path: Path, events: int) -> None:
 
 
 def _patch(
-    key: WorkspaceKey, operation_id: OperationId, number: int
+    key: WorkspaceKey, operation_id: OperationId, number: str
 ) -> tuple[tuple[NewEvent, NewEvent], tuple[NewBody, ...], NewEvent, NewBody]:
     """Return how a patch begins, what is stored with that, how it ends, and its answer."""
     stream = StreamId(operation_id)
