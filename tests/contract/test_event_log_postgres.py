@@ -4,6 +4,7 @@ import gc
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -317,13 +318,15 @@ async def test_a_session_that_was_replaced_stores_nothing_and_is_opened_anew(
 async def test_sessions_ended_by_the_operator_cost_nothing_but_time(
     postgres: PostgresServer, place: PostgresAddress
 ) -> None:
-    async with make_log(place) as log:
+    async with make_log(place) as log, aclosing(log.follow()) as followed:
         await log.append(started(), CALLER)
+        assert (await anext(followed)).position == 1
         for number in range(1, 6):
             postgres.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                            "WHERE application_name = 'codespace-es'")
             await log.append(minted(number), CALLER)
             assert len(await log.read_stream(operation(number))) == 1
+            assert (await anext(followed)).position == number + 1  # a live timeline goes on as well
         assert (await log.head())[0] == 6
 
 
