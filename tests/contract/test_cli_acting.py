@@ -186,7 +186,8 @@ def test_serve_starts_without_importing_what_only_other_commands_need(project: P
         (["serve", "--root", ".", "--http", "[::]:0"], "no token is set"),
         (["serve", "--root", ".", "--http", "no-such-host.invalid:0"], "there is no such address"),
         (["serve", "--root", ".", "--wrong"], "No such option"),
-        (["wrong"], "No such command"),
+        (["wrong"], "No such command 'wrong'."),
+        (["serv"], "No such command 'serv'. Did you mean 'serve'?"),
         (["undo"], "name operations, or a work with --work"),
     ],
 )

@@ -37,6 +37,17 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is meant. Raises UsageError, with the nearest name if one is near."""
+        if args[0] not in self._table and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            for near in get_close_matches(args[0], self._table, n=1):
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {near!r}?")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the summaries of the table; no command is imported for it."""
         with formatter.section("Commands"):
