@@ -1,17 +1,20 @@
 """`log --follow`: what is recorded, page by page, on one connection after the other.
 
 A connection that is cut, and a database that is away, are waited for, with a word on stderr. What is there afterwards
-has to be the same log still: a newest event that was seen has to stand where it stood.
+has to be the same log still: a newest event that was seen has to stand where it stood. A file that is removed or
+replaced isn't, however long it can still be read.
 """
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import click
 
 from adapters.cli.output import clean
 from adapters.cli.reading import open_log
 from adapters.log.passing import is_passing
+from adapters.log.places import LogPlace
 from adapters.log.reader import LogReader
 from adapters.settings.load import Settings
 from codespace_es.ports.log import StoreUnavailableError
@@ -46,7 +49,7 @@ def follow(
         while True:
             try:
                 with open_log(settings, answer_seconds=_ANSWER_SECONDS) as source:
-                    for entries in followed.read_on(source):
+                    for entries in followed.read_on(source, settings.log_place):
                         if is_away:
                             _tell("The event log can be read again.")
                         is_away, pause = False, _LOOK_SECONDS
@@ -72,11 +75,14 @@ class _Followed:
         self._newest = newest
         """Position and hash of the newest event that was seen."""
 
-    def read_on(self, source: LogReader) -> Iterator[tuple[TimelineEntry, ...]]:
-        """Yield page by page what comes, some of them empty, for ever."""
+    def read_on(self, source: LogReader, place: LogPlace | None) -> Iterator[tuple[TimelineEntry, ...]]:
+        """Yield page by page what comes, some of them empty, for as long as that is the log of this place."""
+        identity = _identity(place)
         self._require_same(source)
         timeline = Timeline(source)
         while True:
+            if _identity(place) != identity:
+                raise StoreUnavailableError(f"{place} was removed or replaced while it was followed")
             newest = source.head()
             page = timeline.read(self._wanted, after=self._after)
             last = page.entries[-1].position if page.entries else self._after
@@ -93,6 +99,17 @@ class _Followed:
         if position and not any(row[5] == chained for row in source.raw_rows(after=position - 1, last=position)):
             msg = f"it is another than before, or was brought back from an earlier time: event {position} isn't there"
             raise StoreUnavailableError(msg)
+
+
+def _identity(place: LogPlace | None) -> tuple[int, int] | None:
+    """Return which file a log is; None for one that is gone, or that is no file."""
+    if not isinstance(place, Path):
+        return None
+    try:
+        status = place.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _tell(sentence: str) -> None:
