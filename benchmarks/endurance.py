@@ -1,7 +1,7 @@
 """Does anything grow? A server through a million calls beside a new one; a log of a million events beside a short one.
 
-    .venv/bin/python benchmarks/endurance.py [--calls 1000000] [--quick] [--directory DIR]
-    .venv/bin/python benchmarks/endurance.py --events 1000000 [--calls 100000] [--keep DIR]
+    ./dev run python benchmarks/endurance.py [--calls 1000000] [--quick] [--directory DIR]
+    ./dev run python benchmarks/endurance.py --events 1000000 [--calls 100000] [--keep DIR]
 
 Both live days of `agent_day.py` over stdio, with the default durability. What decides is the server's own processor
 time a call, measured against another server's in turns, a day each, so that whatever else the machine does meets both:
