@@ -384,7 +384,7 @@ while True:
 _QUICK = '"timeout": 0.2'
 
 BAD_CALLS = {
-    "blocks": with_body("blocks", "while True: pass", more=_QUICK),
+    "blocks": with_body("blocks", "import time\ntime.sleep(1000)", more=_QUICK),
     "thread": with_body("thread", "import time\ntime.sleep(1000)", more=_QUICK).replace("async def ex", "def ex"),
     "stubborn": with_body("stubborn", _STUBBORN, more=_QUICK),
     "leaves": with_body("leaves", "import os\nos._exit(9)"),

@@ -23,7 +23,7 @@ from support.crash_orders import EIGHT_FILES, FOUR_FILES, ONE_FILE, SCENARIOS, U
 from support.dying_writer import dies_at
 
 EXCHANGES = (True, False)
-STRIDE_OF_EIGHT = int(os.environ.get("CODESPACE_CRASH_STRIDE", "5"))
+STRIDE_OF_EIGHT = int(os.environ.get("CODESPACE_CRASH_STRIDE", "11"))
 """Of the pairs of points of the largest patch, every n-th is run; 1 runs all (the soak test does)."""
 ids = [scenario.name for scenario in SCENARIOS]
 
