@@ -212,13 +212,22 @@ def check_honest(workshop: Workshop, root: Path, outcome: WriteOutcome, about: o
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=ids)
 def test_an_error_at_any_point_of_settling_leaves_it_to_the_next_one(scenario: Scenario, memory_path: Path) -> None:
+    sweep_errors_in_settle(scenario, memory_path, stride=STRIDE_OF_EIGHT)
+
+
+@pytest.mark.soak
+def test_every_error_in_settling_a_large_patch_leaves_it_to_the_next_one(memory_path: Path) -> None:
+    sweep_errors_in_settle(EIGHT_FILES, memory_path, stride=1)
+
+
+def sweep_errors_in_settle(scenario: Scenario, memory_path: Path, *, stride: int) -> None:
     workshop = Workshop(scenario, memory_path)
     runs = 0
     for k, crashed in workshop.crashed_trees():
         recorder = Recorder()
         workshop.writer(recorder).settle(scenario.order(workshop.copy(crashed)))
         for k2 in range(1, len(recorder.points) + 1):
-            if scenario is EIGHT_FILES and (k + k2) % STRIDE_OF_EIGHT:
+            if scenario is EIGHT_FILES and (k + k2) % stride:
                 continue
             root = workshop.copy(crashed)
             with pytest.raises(SettleImpossibleError):
