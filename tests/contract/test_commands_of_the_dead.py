@@ -7,13 +7,28 @@ from pathlib import Path
 import anyio
 import pytest
 
+from codespace_es.ports.fault_points import FaultHook, FaultPoint
+from codespace_es.vocabulary import limits
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from support.cli_project import Project
-from support.commands import SECONDS_MAX, Commands
-from support.server import Server
+from support.commands import SECONDS_MAX, Commands, lines_of
+from support.crash_faults import Death
+from support.server import Server, ServerDied
 from support.stdio_client import product, raw_client
 
 pytestmark = pytest.mark.anyio
+
+
+def die_at(point: FaultPoint) -> FaultHook:
+    """Return a death at the first such point; the dead don't act."""
+    passed: list[FaultPoint] = []
+
+    def reach(reached: FaultPoint) -> None:
+        passed.append(reached)
+        if point in passed:
+            raise Death
+
+    return reach
 
 
 @pytest.fixture
@@ -55,6 +70,47 @@ async def test_a_server_of_another_workspace_says_that_the_owner_is_dead(
         async with Server(tmp_path, {"ws": roots["ws"]}, sandbox="off") as server:
             report = await Commands(server).status(process_id)
             assert (report.state, report.termination, report.owner, report.warnings) == ("exited", "unknown", None, ())
+
+
+async def test_a_repeat_by_key_tells_no_start_that_nobody_knows_of(tmp_path: Path, roots: dict[str, Path]) -> None:
+    """Its server died between the record of it and the moment when it would have been let go."""
+    argv = ("bash", "-c", "echo x >> count")
+    with anyio.fail_after(SECONDS_MAX):
+        async with Server(tmp_path, {"ws": roots["ws"]}, sandbox="off") as server:
+            dying = await Server(tmp_path, {"ws": roots["ws"]}, sandbox="off").start()
+            dying.hook = die_at(FaultPoint.EXEC_RECORDED)
+            with pytest.raises(ServerDied):
+                await Commands(dying).exec(*argv, operation_key="k")
+            await dying.die()
+            again = await Commands(server).exec(*argv, operation_key="k")
+            assert (again.replayed, again.dispatch_status) == (True, "unknown")
+            assert (await Commands(server).ended(again.process_id)).termination == "unknown"
+            assert lines_of(roots["ws"] / "count") == 0
+
+
+async def test_a_repeat_waits_for_what_runs_in_another_server(tmp_path: Path, roots: dict[str, Path]) -> None:
+    argv = ("bash", "-c", "read word; exit 3")
+    with anyio.fail_after(SECONDS_MAX):
+        async with (
+            Server(tmp_path, {"ws": roots["ws"]}, sandbox="off") as server,
+            Server(tmp_path, {"ws": roots["ws"]}, sandbox="off") as other,
+            anyio.create_task_group() as tasks,
+        ):
+            process_id = await Commands(server).start(*argv, stdin="pipe", operation_key="k")
+            answers = []
+
+            async def repeat(wait_ms: int) -> None:
+                answers.append(await Commands(other).exec(*argv, stdin="pipe", operation_key="k", wait_ms=wait_ms))
+
+            await repeat(1)
+            assert (answers[0].state, answers[0].dispatch_status) == ("running", "confirmed")
+            tasks.start_soon(repeat, limits.READ_OUTPUT_WAIT_MS_MAX)
+            await anyio.wait_all_tasks_blocked()
+            await Commands(server).write(process_id, "", eof=True)
+            while len(answers) < 2:
+                await anyio.sleep(0.005)
+            assert (answers[1].process_id, answers[1].state, answers[1].exit_code) == (process_id, "exited", 3)
+            assert answers[1].dispatch_status == "confirmed"
 
 
 async def test_one_that_can_not_be_settled_here_is_told_alike(tmp_path: Path, roots: dict[str, Path]) -> None:

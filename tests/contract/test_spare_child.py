@@ -122,6 +122,16 @@ async def test_one_that_is_killed_is_done_without(workshop: Workshop) -> None:
         assert (await workshop.ended("echo", "hi")).tail == b"hi\n"
 
 
+async def test_one_that_is_stopped_goes_on(workshop: Workshop) -> None:
+    waiting = await spare_after(workshop)
+    os.kill(waiting, signal.SIGSTOP)
+    assert (await workshop.ended("echo", "hi")).tail == b"hi\n"
+    waiting = await spare()
+    os.kill(waiting, signal.SIGSTOP)
+    assert (await workshop.ended("echo", "hi", tty=True)).tail == b"hi\r\n"
+    assert not is_alive(waiting)
+
+
 async def test_it_ends_with_its_reaper(workshop: Workshop) -> None:
     waiting = await spare_after(workshop)
     (reaper, _), = children_of(spawner_of(os.getpid()))

@@ -10,6 +10,7 @@ import socket
 import stat
 import struct
 import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
@@ -24,6 +25,8 @@ from codespace_es.ports.runner import RunnerLostError
 
 _CREDENTIALS: Final = struct.Struct("3i")
 _BACKLOG: Final = 16
+_SCARCE_SECONDS: Final = 0.1
+"""Where the system has no room for a connection, the next look is so much later."""
 
 
 class RemoteSpawner:
@@ -96,9 +99,21 @@ async def _accept(listener: socket.socket, spawners: "list[subprocess.Popen[byte
             connection, _ = listener.accept()
         except (BlockingIOError, ConnectionAbortedError):
             continue
+        except OSError as error:
+            _complain(f"a connection can't be taken: {error}")
+            await anyio.sleep(_SCARCE_SECONDS)
+            continue
         with connection:
             if _peer_user(connection) == os.geteuid():
-                spawners.append(start_spawner(connection, open_files_max=soft))
+                try:
+                    spawners.append(start_spawner(connection, open_files_max=soft))
+                except OSError as error:  # who has connected finds it closed; those who are served don't notice
+                    _complain(f"a spawner can't be started: {error}")
+
+
+def _complain(problem: str) -> None:
+    sys.stderr.write(f"codespace-es runner: {problem}\n")
+    sys.stderr.flush()
 
 
 async def _reap(endings: "AsyncIterator[signal.Signals]", spawners: "list[subprocess.Popen[bytes]]") -> None:

@@ -33,6 +33,7 @@ class Spare:
 
     def take(self, program: Program, *, has_input: bool) -> Gate | None:
         """Make it the child of a command, which goes to its gate; None if it can't be, and then it is gone."""
+        os.kill(self.pid, signal.SIGCONT)  # one that was stopped while it waited would wait for ever, and who asks too
         if self._is_fit() and self._is_told(program, has_input=has_input):
             self._orders.close()
             if not has_input:
@@ -51,7 +52,7 @@ class Spare:
     def _is_told(self, program: Program, *, has_input: bool) -> bool:
         try:
             self._orders.send(_order(program, has_input=has_input), program.descriptors)
-        except (LinkClosedError, WireError):
+        except (LinkClosedError, WireError, OSError):  # the last: there is no room for another descriptor
             return False
         return not self._orders.has_unsent  # more than a socket holds isn't waited for
 

@@ -162,9 +162,8 @@ class _Attempt:
         state = (await fold(self.world.log, PROCESS, claim.holder_id)).state
         if isinstance(state, NotStarted):
             raise state.refused.fault.to_error().with_detail(process_id=claim.holder_id)
-        is_lost = isinstance(state, Exited) and state.exited.termination == "unknown"
         return ExecResult(
-            process_id=claim.holder_id, dispatch_status="unknown" if is_lost else "confirmed", replayed=True,
+            process_id=claim.holder_id, dispatch_status=await dispatch_of(self.world, claim.holder_id), replayed=True,
             work_id=self.command.work_id,
         )
 

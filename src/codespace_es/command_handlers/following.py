@@ -6,7 +6,7 @@ Waiting is all that is added: what goes on record, what a repeat with the key me
 
 from typing import Any
 
-from anyio import move_on_after
+from anyio import move_on_after, sleep
 
 from codespace_es.command_handlers.executing import ExecResult, exec_command
 from codespace_es.command_handlers.observing import AskProcess, ReadProcess, ask_process, read_process
@@ -14,6 +14,8 @@ from codespace_es.invocation import ExecCommand
 from codespace_es.ports.world import World
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller
+
+_ELSEWHERE_SECONDS = 0.1
 
 
 async def exec_and_follow(world: World, command: ExecCommand, caller: Caller) -> ExecResult:
@@ -25,11 +27,25 @@ async def exec_and_follow(world: World, command: ExecCommand, caller: Caller) ->
     started = await exec_command(world, command, caller)
     if command.wait_ms == 0:
         return started
-    living = world.live.find(started.process_id)
+    with move_on_after(command.wait_ms / 1000):
+        await _until_ended(world, started.process_id, caller)
+    told = await _how_it_stands(world, started.process_id, caller)
+    if told["termination"] == "unknown":  # whoever has let it go can't be asked any more
+        told["dispatch_status"] = "unknown"
+    return started.model_copy(update=told)
+
+
+async def _until_ended(world: World, process_id: str, caller: Caller) -> None:
+    """Return once its end is on record, or its server is dead. One that lives elsewhere is asked about again."""
+    living = world.live.find(process_id)
     if living is not None:
-        with move_on_after(command.wait_ms / 1000):
-            await living.recorded.wait()
-    return started.model_copy(update=await _how_it_stands(world, started.process_id, caller))
+        await living.recorded.wait()
+        return
+    question = AskProcess(process_id=process_id)
+    while not world.live.is_closing:
+        if (await ask_process(world, question, caller)).state != "running":
+            return
+        await sleep(_ELSEWHERE_SECONDS)
 
 
 async def _how_it_stands(world: World, process_id: str, caller: Caller) -> dict[str, Any]:
