@@ -210,7 +210,7 @@ def _compare_with_log(ledger: Ledger, reader: LogReader) -> None:
 
 
 async def test_what_servers_under_fire_acknowledged_is_true(tmp_path: Path) -> None:
-    await burn(tmp_path, kills=int(os.environ.get("FIRE_KILLS", "30")))
+    await burn(tmp_path, kills=int(os.environ.get("FIRE_KILLS", "20")))
 
 
 @pytest.mark.soak
