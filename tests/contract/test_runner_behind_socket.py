@@ -1,11 +1,15 @@
 """A runner behind a socket serves on, whatever befalls one of those who connect."""
 
+import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
 import pytest
+from anyio.abc import Listener, SocketStream
 
+from adapters.runner import spawner_link
 from adapters.runner.uds_runner import open_uds_runner
 from codespace_es.ports.runner import RunnerLostError
 from support.process_runner import Locks, Workshop, uds_runner, until_output
@@ -36,3 +40,47 @@ async def test_a_spawner_that_cant_be_started_costs_nobody_else_his_commands(
             await living.write(b"word", is_eof=True)
             assert await until_output(living, b"word") == b"word"
             await living.wait()
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"kind": "hello", "boot_id": "x", "pid_namespace": 1}, "of another release: it speaks protocol 1"),
+        ({"kind": "hello", "protocol": 99}, "of another release: it speaks protocol 99"),
+        ({"kind": "good day"}, "isn't a runner"),
+        (None, "isn't a runner"),
+    ],
+)
+async def test_whoever_speaks_otherwise_there_is_refused_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: dict[str, object] | None, words: str
+) -> None:
+    monkeypatch.setattr(spawner_link, "_HELLO_SECONDS_MAX", 0.2)
+    locks = Locks(tmp_path / "locks")
+    path = tmp_path / "s"
+
+    async def say(stream: SocketStream) -> None:
+        async with stream:
+            if said is not None:
+                content = json.dumps(said).encode()
+                await stream.send(len(content).to_bytes(4, "big") + content)
+            with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+                while True:
+                    await stream.receive()
+
+    async def serve(listener: Listener[SocketStream]) -> None:
+        with anyio.CancelScope() as ending:
+            endings.append(ending)
+            await listener.serve(say)
+
+    endings: list[anyio.CancelScope] = []
+    lock = locks.take("instance")
+    with anyio.fail_after(30):
+        async with await anyio.create_unix_listener(path) as listener, anyio.create_task_group() as tasks:
+            tasks.start_soon(serve, listener)
+            async with open_uds_runner(str(path), instance_lock=lock, processes_max=4) as runner:
+                for _ in range(2):
+                    with pytest.raises(RunnerLostError, match=words):
+                        await Workshop(runner, tmp_path, locks).run("true")
+            endings[0].cancel()
+    lock.release()
+

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from typing import Final
 
 import anyio
 from anyio.abc import TaskGroup
@@ -11,6 +12,9 @@ from adapters.runner.conversation import Conversation
 from adapters.spawner import PROTOCOL
 from adapters.wire import Link, LinkClosedError, Message, WireError
 from codespace_es.ports.runner import RunnerLostError
+
+_HELLO_SECONDS_MAX: Final = 30.0
+"""A runner introduces itself once it knows what can be enforced there, which takes seconds at worst."""
 
 
 class SpawnerLink:
@@ -25,7 +29,7 @@ class SpawnerLink:
         self._is_flushing = False
         self._is_closing = False
         self._sandbox: Message | None = None
-        self._protocol = 0
+        self._protocol: object = None
         self.is_up = True
         self.boot_id = ""
         self.pid_namespace = -1
@@ -49,10 +53,13 @@ class SpawnerLink:
     async def say_hello(self, descriptors: list[int]) -> None:
         """Give the spawner what it shall hold, and return when it has introduced itself. Raises RunnerLostError."""
         self.send({"kind": "hold"}, descriptors)
-        while self.pid_namespace < 0:
-            if not self.is_up:
-                raise RunnerLostError("The runner ended before it was ready.", is_dispatched=False)
-            await self._changes.wait()
+        with anyio.move_on_after(_HELLO_SECONDS_MAX):
+            while self._protocol is None:
+                if not self.is_up:
+                    raise RunnerLostError("The runner ended before it was ready.", is_dispatched=False)
+                await self._changes.wait()
+        if self._protocol is None:
+            raise RunnerLostError("What answers isn't a runner: it doesn't introduce itself.", is_dispatched=False)
         if self._protocol != PROTOCOL:
             raise RunnerLostError(
                 f"The runner is of another release: it speaks protocol {self._protocol}, this server {PROTOCOL}. "
@@ -106,13 +113,14 @@ class SpawnerLink:
         match message["kind"]:
             case "hello":
                 self._protocol = message.get("protocol", 1)
-                self.boot_id, self.pid_namespace = message["boot_id"], message["pid_namespace"]
+                if self._protocol == PROTOCOL:  # of another, only that is known
+                    self.boot_id, self.pid_namespace = message["boot_id"], message["pid_namespace"]
                 self._changes.notify()
             case "sandbox":
                 self._sandbox = message["sandbox"]
                 self._changes.notify()
             case _:
-                conversation = self._conversations.get(message["process_id"])
+                conversation = self._conversations.get(message.get("process_id", ""))
                 if conversation is None:
                     for descriptor in descriptors:
                         os.close(descriptor)
