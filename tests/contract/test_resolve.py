@@ -226,6 +226,25 @@ async def test_an_apply_that_raises_is_on_top_again_under_its_id_and_can_be_appl
     assert len(host.calls) == 2
 
 
+async def test_a_closure_is_kept_as_long_as_its_action_may_be_applied_again(server: Server, host: FakeToolHost):
+    pushed = await push_closure(server, host, raises(CallbackRaisedError("no network")))
+    for _ in range(2):
+        told = await resolve(server, id=pushed.action_id)
+        assert (told["message"], told["detail"]["outcome"]) == ("Apply failed: no network", "returned")
+    host.closures[pushed.action_id] = returns("done", patches=(adds("a.txt"),))
+    assert (await resolve(server, id=pushed.action_id))["detail"]["cause"] == "ADD_FILE_EXISTS"
+    assert host.forgotten == []
+    host.closures[pushed.action_id] = returns("done", patches=(adds("n.txt"),))
+    assert (await resolve(server, id=pushed.action_id))["outcome"] == "applied"
+    assert host.forgotten == [pushed.action_id], "whatever ended it"
+
+
+async def test_a_closure_is_let_go_with_a_discard(server: Server, host: FakeToolHost):
+    pushed = await push_closure(server, host, returns())
+    assert (await resolve(server, "discard"))["outcome"] == "discarded"
+    assert host.forgotten == [pushed.action_id]
+
+
 async def test_an_apply_that_returns_an_error_is_over(server: Server, host: FakeToolHost, root: Path):
     host.handlers["go"] = returns("the world has moved on", is_error=True, patches=(adds("never.txt"),))
     await push_handler(server, "go")

@@ -7,6 +7,7 @@ Source: decisions 30 to 32; event catalogue, section 5.
 
 from collections.abc import Awaitable, Callable
 
+from codespace_es.aggregates.pending.events import PendingActionPopped
 from codespace_es.aggregates.pending.rules import BeginEffect
 from codespace_es.aggregates.pending.state import Resolving
 from codespace_es.command_handlers.concluding import Applied, Conclusion, Discarded, NotApplied, Said, conclude
@@ -131,7 +132,6 @@ async def end_resolve(
         except VersionConflictError:
             continue
         world.faults(FaultPoint.RESOLVE_ENDED)
-        world.tool_host.forget(resolve.action.action_id)
         break
     return await answer_from_log(world, resolve)
 
@@ -147,12 +147,17 @@ def _is_only_blocked(conclusion: Conclusion) -> bool:
 async def answer_from_log(
     world: World, resolve: Resolve, *, otherwise: CodespaceError | None = None
 ) -> ResolveResult:
-    """Return what the log says of the resolve that has just ended. Raises its error; `otherwise` if it hasn't ended."""
+    """Return what the log says of the resolve that has just ended. Raises its error; `otherwise` if it hasn't ended.
+
+    The closure of an action that is over is let go; one that is on top again is needed.
+    """
     history = await world.log.read_stream(resolve.session.stream_id, since=resolve.since)
     end = find_end(history, resolve.action.action_id, effect_id=resolve.effect_id)
     if end is None:
         assert otherwise is not None, "a resolve that was ended has an end"
         raise otherwise
+    if isinstance(end, PendingActionPopped):
+        world.tool_host.forget(resolve.action.action_id)
     return await tell_end(world.log, history, end, is_replayed=False)
 
 
