@@ -132,8 +132,17 @@ async def test_one_that_is_stopped_goes_on(workshop: Workshop) -> None:
     assert not is_alive(waiting)
 
 
-async def test_it_ends_with_its_reaper(workshop: Workshop) -> None:
+async def test_a_reaper_that_is_stopped_goes_on(workshop: Workshop) -> None:
+    await spare_after(workshop)
+    (reaper, _), = children_of(spawner_of(os.getpid()))
+    os.kill(reaper, signal.SIGSTOP)
+    assert (await workshop.ended("echo", "hi")).tail == b"hi\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGCONT, signal.SIGSTOP])
+async def test_it_ends_with_its_reaper(workshop: Workshop, number: signal.Signals) -> None:
     waiting = await spare_after(workshop)
+    os.kill(waiting, number)
     (reaper, _), = children_of(spawner_of(os.getpid()))
     os.kill(reaper, signal.SIGKILL)
     while is_alive(waiting):

@@ -11,8 +11,10 @@ import contextlib
 import errno
 import json
 import os
+import signal
 
 from adapters.spawner import inheritance, sandbox
+from adapters.spawner.tree import end_with_parent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,6 +67,8 @@ def be_child(
     """
     try:
         own = {_REPORT: report, _GO: go, **others}
+        # One that is stopped doesn't see that its gate is shut.
+        _attempt(report, "It can't be tied to its reaper", end_with_parent, signal.SIGKILL)
         if streams is not None:
             _attempt(report, "A session of its own can't be had", os.setsid)
             own.update(enumerate(streams))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import signal
 import socket
 import sys
 import time
@@ -126,6 +127,7 @@ class Spawner:
             return
         reaper.command = _Command(process_id, lease)
         self._by_command[process_id] = reaper
+        os.kill(reaper.pid, signal.SIGCONT)  # whoever has stopped it while it was idle didn't mean this command
         with contextlib.suppress(LinkClosedError):  # it was killed while it was idle: its end is noticed next
             reaper.control.send(request, [lease])
 
