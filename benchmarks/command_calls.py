@@ -86,11 +86,11 @@ def measure_echo(scratch: Path) -> None:
     plain, commit, nothing = [], [], []
     ways = {"one call": echo_in_one, "two calls": echo}
     ours: dict[tuple[str, str], list[float]] = {(sandbox, way): [] for sandbox in clients for way in ways}
-    for _ in range(ECHOES):
+    for number in range(ECHOES):
         plain.append(timed_ms(lambda: subprocess.run(["/bin/echo", "hi"], capture_output=True, check=True)))
         commit.append(timed_ms(commits.commit))
         nothing.append(timed_ms(lambda: call(clients["off"], "workspace_info")))
-        for (sandbox, way), times in ours.items():
+        for (sandbox, way), times in list(ours.items())[:: 1 if number % 2 else -1]:  # who is first finds all cold
             times.append(timed_ms(lambda sandbox=sandbox, way=way: ways[way](clients[sandbox])))
     allowed = ECHO_MS_MAX + 2 * median(commit)
     allowed_here = ECHO_MS_MAX * median(plain) / RUN_MS_THERE + 2 * median(commit)

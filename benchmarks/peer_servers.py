@@ -109,7 +109,8 @@ SERVERS: dict[str, Server] = {
         ours,
         read=lambda _: ("read", {"workspace_id": "demo", "path": "read.txt"}),
         edit=our_edit,
-        echo=lambda place: ("exec_command", {"workspace_id": "demo", "command": ["/bin/echo", place.token]}),
+        echo=lambda place: ("exec_command", {"workspace_id": "demo", "command": ["/bin/echo", place.token],
+                                                 "wait_ms": 20_000}),
         structural=lambda _: ("ast_grep", {"workspace_id": "demo", "pat": "print($A)", "paths": ["code/**"]}),
     ),
     "floor: SDK, one empty tool": Server(

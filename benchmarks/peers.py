@@ -8,7 +8,6 @@ Times are medians in milliseconds; memory is that of the whole process tree, sha
 """
 
 import argparse
-import json
 import sys
 import tempfile
 import time
@@ -112,15 +111,6 @@ class Row:
         def run() -> bool:
             self.place.token = f"t{time.perf_counter_ns()}"
             is_good, text = client.call(*echo(self.place))
-            if is_good and text.startswith('{"process_id"'):  # ours answers at once, and is asked for output and end
-                process_id = json.loads(text)["process_id"]
-                read, whole = {"eof": False, "cursor": 0}, ""
-                while is_good and not read["eof"]:
-                    arguments = {"process_id": process_id, "cursor": read["cursor"], "wait_ms": 20_000}
-                    is_good, answer = client.call("read_process", arguments)
-                    read = json.loads(answer)
-                    whole += read.get("chunk", "")
-                text = whole
             return is_good and self.place.token in text
 
         self._time("echo", run, bool, self.calls // 4)

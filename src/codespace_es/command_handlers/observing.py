@@ -9,7 +9,7 @@ from pydantic import Field
 
 from codespace_es.aggregates.process import Exited
 from codespace_es.command_handlers.locating import Located, locate
-from codespace_es.ports.live_processes import Living, Signal
+from codespace_es.ports.live_processes import Living
 from codespace_es.ports.runner import LiveProcess, OutputChunk
 from codespace_es.ports.world import World
 from codespace_es.projections.output_text import CHARACTER_BYTES_MAX, skip_broken_start, take_text
@@ -126,7 +126,7 @@ async def read_process(world: World, command: ReadProcess, caller: Caller) -> Ou
     located = await locate(world, command.process_id, caller)
     located.require_here()
     if located.living is not None:
-        answer = await _read_live(world, located.living.handle, located.living.recorded, command)
+        answer = await read_living(world, located.living, command)
         if answer is not None:
             return answer
         located = await locate(world, command.process_id, caller)
@@ -134,13 +134,12 @@ async def read_process(world: World, command: ReadProcess, caller: Caller) -> Ou
     return await _read_stored(world, located, command)
 
 
-async def _read_live(
-    world: World, handle: LiveProcess, recorded: Signal, command: ReadProcess
-) -> OutputRead | None:
-    """Return a piece of a living command's output; None once it has ended, which is on record then.
+async def read_living(world: World, living: Living, command: ReadProcess) -> OutputRead | None:
+    """Return a piece of a living command's output; None if it has ended, which is on record then, and nothing follows.
 
-    Its end is told from the record alone: whoever has seen it finds the workspace free and the status complete.
+    Its end is told only once that is on record: whoever has seen it finds the workspace free and the status complete.
     """
+    handle, recorded = living.handle, living.recorded
     deadline = world.clock.monotonic() + command.wait_ms / 1000
     wait_from = command.cursor
     while True:
@@ -153,7 +152,7 @@ async def _read_live(
             with move_on_after(min(left_seconds, _END_GRACE_SECONDS) if chunk.content else left_seconds):
                 await recorded.wait()
             if recorded.is_set():
-                return None
+                return _told(command, chunk, is_eof=True) if chunk.content else None
         answer = _told(command, chunk, is_eof=False)
         if answer.chunk or chunk.is_end or left_seconds == 0:
             return answer
