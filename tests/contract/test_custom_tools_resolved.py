@@ -60,6 +60,8 @@ def create_tool(api):
     async def rejected(reason, context):
         return await act(context.payload[-1][1]) if context.payload[-1][0] == "on_reject" else None
     async def closure(reason):
+        if reason == "too early":
+            raise RuntimeError("not yet")
         return "by closure " + reason
     def rejecting(reason):
         raise RuntimeError("can't let go")
@@ -181,6 +183,14 @@ async def test_an_action_that_an_apply_pushes_is_the_next(client: Client, scratc
     inner = await apply(client, told["next"]["id"])
     assert files(scratch, "demo") == ["inner"]
     await ask(client, "operation_revert", operation_id=inner["operation_id"])
+
+
+async def test_a_closure_whose_apply_has_raised_can_be_applied_again(client: Client) -> None:
+    action_id = await stage(client, "demo", lives_here=True)
+    for _ in range(2):
+        told = await refused(client, "resolve", action="apply", id=action_id, reason="too early")
+        assert (told["message"], told["detail"]["outcome"]) == ("Apply failed: RuntimeError: not yet", "returned")
+    assert (await apply(client, action_id))["text"] == "Applied: the label\nby closure why"
 
 
 async def test_a_closure_is_applied_and_discarded(client: Client) -> None:
