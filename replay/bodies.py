@@ -35,6 +35,7 @@ class BodyLaw:
         self._missing: dict[tuple[str, Digest], int] = {}
         self._explained: set[tuple[str, Digest]] = set()
         self._held: set[tuple[str, Digest]] = set()
+        self._read: tuple[str, Sequence[RecordedEvent] | None] = "", None
         self.count = 0
         """Contents read and hashed."""
         self.total_bytes = 0
@@ -95,10 +96,12 @@ class BodyLaw:
 
     def _readable(self, stream_id: StreamId) -> Sequence[RecordedEvent] | None:
         """Return a stream; None if something in it can't be read, which the walk names where it stands."""
-        try:
-            return [recorded for recorded in self._source.read_stream(stream_id) if recorded.envelope]
-        except (UnknownTopicError, StoreUnavailableError, ValidationError):
-            return None
+        if self._read[0] != stream_id:
+            try:
+                self._read = stream_id, [each for each in self._source.read_stream(stream_id) if each.envelope]
+            except (UnknownTopicError, StoreUnavailableError, ValidationError):
+                self._read = stream_id, None
+        return self._read[1]
 
     def _problem_of(self, digest: Digest, content: Content, stream: Sequence[RecordedEvent]) -> str | None:
         """Return what is wrong with the label of a stored content; None if it is as an event of its stream wants it."""

@@ -1,7 +1,9 @@
 """What an audit remembers while it walks through a log: the streams that are open, and little else.
 
 A stream that is over is forgotten; when one more event of it comes, its past is read again. So memory grows with what
-is open at a time, never with the log. Streams that are damaged are set aside: what can't be folded isn't judged.
+is open at a time, never with the log. A stack is over each time that it is empty, and then comes again with a longer
+past, which isn't to be read each time: as many as were met last rest. Streams that are damaged are set aside: what
+can't be folded isn't judged.
 """
 
 from collections.abc import Mapping
@@ -41,6 +43,8 @@ DECIDERS: Mapping[str, Decider[Any, Any]] = MappingProxyType({
 """How the streams of each kind are folded, by what stands before the first `-` of their name."""
 
 _NEVER_OVER = ("store", "wsp-", "steer-")
+_STACK = "pend-"
+_RESTING_MAX = 1_000
 
 
 class Seen(NamedTuple):
@@ -72,6 +76,7 @@ class Memory:
         self._source = source
         self._findings = findings
         self._states: dict[StreamId, tuple[int, object]] = {}
+        self._resting: dict[StreamId, tuple[int, object]] = {}
         self.open: dict[tuple[str, str], OpenItem] = {}
         """The open index as the fold has it, by stream and kind."""
         self.damaged: set[str] = set()
@@ -131,11 +136,19 @@ class Memory:
             stream_id = seen.recorded.stream_id
             kind = _INDEX_KINDS.get(stream_id.partition("-")[0])
             if not stream_id.startswith(_NEVER_OVER) and (stream_id, kind) not in self.open:
-                self._states.pop(stream_id, None)
+                state = self._states.pop(stream_id, None)
+                if state is not None and stream_id.startswith(_STACK):
+                    self._rest(stream_id, state)
+
+    def _rest(self, stream_id: StreamId, state: tuple[int, object]) -> None:
+        """Keep an empty stack aside, in the place of the one that has rested longest."""
+        self._resting[stream_id] = state
+        if len(self._resting) > _RESTING_MAX:
+            del self._resting[next(iter(self._resting))]
 
     def _recall(self, recorded: RecordedEvent, decider: Decider[Any, Any]) -> tuple[int, object] | None:
         """Return version and state of the stream before `recorded`, read again if it was forgotten."""
-        known = self._states.get(recorded.stream_id)
+        known = self._states.get(recorded.stream_id) or self._resting.pop(recorded.stream_id, None)
         if known is not None:
             return known
         if recorded.version == 1:

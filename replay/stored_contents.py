@@ -15,9 +15,9 @@ from codespace_es.vocabulary.identifiers import StreamId
 from replay.source import LogSource, StoredRow
 
 _AHEAD_ROWS_MAX = 256
-"""How far to read on for one content."""
-_WAITING_MAX = 2_048
-"""How many contents to remember that no event has named yet."""
+"""How far to read on for one content. What isn't among so many that wait isn't ahead: named before, or gone."""
+_WAITING_TAKES_MAX = 2_048
+"""For how many others to wait for the event of a content that was read."""
 _KEPT_BYTES_MAX = 4_096
 """Up to this size the bytes themselves are remembered."""
 
@@ -50,7 +50,9 @@ class StoredContents:
         self._source = source
         self._on_unmet = on_unmet
         self._rows: Iterator[StoredRow] | None = None
-        self._waiting: dict[tuple[str, bytes], Content] = {}
+        self._waiting: dict[tuple[str, bytes], tuple[int, Content]] = {}
+        """What no event has named yet, in the order in which it was read, and after how many takes that was."""
+        self._takes = 0
 
     def take(self, stream_id: StreamId, digest: Digest) -> Content | None:
         """Return what is stored for `stream_id` under `digest`, None if there is nothing."""
@@ -58,7 +60,9 @@ class StoredContents:
             key = (stream_id, bytes.fromhex(digest[7:]))
         except ValueError:
             return None  # no digest, so nothing is stored under it
-        found = self._waiting.pop(key, None) or self._read_on(key)
+        self._takes += 1
+        waiting = self._waiting.pop(key, None)
+        found = self._read_on(key) if waiting is None else waiting[1]
         return found or self._look_up(stream_id, digest)
 
     def read(self, stream_id: StreamId, digest: Digest) -> bytes | None:
@@ -69,18 +73,25 @@ class StoredContents:
         """Read on until `key` is met; give up after a while."""
         if self._rows is None:
             self._rows = self._source.stored_contents()
-        if len(self._waiting) >= _WAITING_MAX:
+        self._give_up_old()
+        if len(self._waiting) >= _AHEAD_ROWS_MAX:
             return None
         for stream_id, digest, content, kind, size_bytes, stored_at_ms in islice(self._rows, _AHEAD_ROWS_MAX):
             met = _weighed(digest, content, Label(kind, size_bytes, stored_at_ms))
             if (stream_id, digest) == key:
                 return met
-            self._waiting[stream_id, digest] = met
+            self._waiting[stream_id, digest] = self._takes, met
         return None
+
+    def _give_up_old(self) -> None:
+        """Tell of what has waited long: it was stored for events that never came, or long before them."""
+        while self._waiting and next(iter(self._waiting.values()))[0] < self._takes - _WAITING_TAKES_MAX:
+            key = next(iter(self._waiting))
+            self._on_unmet(*key, self._waiting.pop(key)[1])
 
     def finish(self) -> None:
         """Tell of everything that is left."""
-        for waiting, met in self._waiting.items():
+        for waiting, (_, met) in self._waiting.items():
             self._on_unmet(*waiting, met)
         rows = self._rows or self._source.stored_contents()
         for stream_id, digest, content, kind, size_bytes, stored_at_ms in rows:
@@ -90,10 +101,6 @@ class StoredContents:
         content = self._source.read_body(stream_id, digest)
         if content is None:
             return None
-        if len(self._waiting) >= _WAITING_MAX:
-            # What waits was stored for events that never came, or long before them: it would wait for ever.
-            for key in list(islice(self._waiting, _WAITING_MAX // 2)):
-                self._on_unmet(*key, self._waiting.pop(key))
         return _weighed(bytes.fromhex(digest[7:]), content)
 
 
