@@ -167,7 +167,7 @@ async def test_a_killed_reaper_loses_the_status_but_no_process(workshop: Worksho
     os.kill(reaper, signal.SIGKILL)
     end = await process.wait()
     assert end.wait_status is None
-    assert end.swept >= 10
+    assert end.swept >= 9  # the daemons; their leader ends with its reaper, mostly before it can be swept
     assert processes_with(mark) == []
     assert workshop.locks.is_free("w")
     assert len(processes_with(f"{MARK}-bystander")) == 1
