@@ -144,6 +144,9 @@ async def test_a_runner_lost_around_go_leaves_it_open_whether_it_ran(
             answer = await commands.exec(*COMMAND.command, operation_key="k")
             server.hook = no_faults
             assert answer.dispatch_status == dispatch
+            if dispatch == "unknown":
+                at_once = await commands.exec(*COMMAND.command, operation_key="k")
+                assert (at_once.process_id, at_once.dispatch_status) == (answer.process_id, "unknown")
             report = await commands.ended(answer.process_id)
             if dispatch == "unknown":
                 assert report.termination == "unknown"

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from anyio import Event, Lock
+from anyio import Event, Lock, move_on_after, sleep
 from pydantic import Field
 
 from codespace_es.admission import admit, lives, read_key, require_usable_key, require_usable_work, take_lease
@@ -54,6 +54,9 @@ from codespace_es.vocabulary.event import Caller, Fault
 from codespace_es.vocabulary.fingerprint import canonical_json
 from codespace_es.vocabulary.identifiers import ApprovalId, ProcessId, StreamId, claim_stream
 from codespace_es.vocabulary.workspace import Workspace
+
+_LETTING_GO_SECONDS_MAX = 1.0
+_LETTING_GO_LOOK_SECONDS = 0.002
 
 
 class ExecResult(Answer):
@@ -127,13 +130,23 @@ def held_command(world: World, command: ExecCommand) -> HeldRequest:
 
 
 async def dispatch_of(world: World, process_id: str) -> Literal["confirmed", "unknown"]:
-    """Return whether a command on record was let go. Its server may have died just before: then nobody can say."""
-    recorded = await world.log.read_stream(StreamId(process_id))
-    state = PROCESS.fold_recorded(recorded)
-    if isinstance(state, Running):
-        owner = recorded[0].envelope.instance_id
-        return "confirmed" if owner == world.instance_id or await lives(world, owner) else "unknown"
-    return "unknown" if isinstance(state, Exited) and state.exited.termination == "unknown" else "confirmed"
+    """Return whether a command on record was let go. Its server or runner may have died just before: nobody can say.
+
+    One of this server that doesn't live yet is let go in this moment, or was lost, which is on record soon.
+    """
+    with move_on_after(_LETTING_GO_SECONDS_MAX):
+        while True:
+            recorded = await world.log.read_stream(StreamId(process_id))
+            state = PROCESS.fold_recorded(recorded)
+            if not isinstance(state, Running):
+                return "unknown" if isinstance(state, Exited) and state.exited.termination == "unknown" else "confirmed"
+            owner = recorded[0].envelope.instance_id
+            if owner != world.instance_id:
+                return "confirmed" if await lives(world, owner) else "unknown"
+            if world.live.find(ProcessId(process_id)) is not None:
+                return "confirmed"
+            await sleep(_LETTING_GO_LOOK_SECONDS)
+    return "unknown"
 
 
 @dataclass(frozen=True, slots=True)
