@@ -87,40 +87,36 @@ def test_filters_let_through_exactly_what_was_asked_for(project: Project) -> Non
     assert entries(project, "--workspace", "other") == []
 
 
+async def live(project: Project) -> None:
+    """Have a server start and stop."""
+    async with project.opened():
+        pass
+
+
 @pytest.mark.parametrize("is_replaced", [False, True])
 def test_following_ends_when_the_log_is_taken_away(tmp_path: Path, *, is_replaced: bool) -> None:
     """What is written at that place from then on would never be shown."""
     made = Project.make(tmp_path)
-
-    async def live() -> None:
-        async with made.opened():
-            pass
-
-    anyio.run(live)
+    anyio.run(live, made)
     command = [PRODUCT, "log", "--follow", "--after", "0", "--kind", "instance.stopped", "--data-dir", str(made.data)]
     with running(command) as following:
         assert "instance.stopped.v1" in following.stdout.readline()
-        anyio.run(live)
+        anyio.run(live, made)
         assert "instance.stopped.v1" in following.stdout.readline()  # it follows
         made.data.rename(tmp_path / "elsewhere")
         if is_replaced:
-            anyio.run(live)
+            anyio.run(live, made)
         assert "was removed or replaced while it was followed" in following.stderr.readline()
         assert following.process.wait(timeout=60) == 2
 
 
 def test_following_shows_what_another_process_writes_and_ends_when_interrupted(tmp_path: Path) -> None:
     project = Project.make(tmp_path)
-
-    async def live() -> None:
-        async with project.opened():
-            pass
-
-    anyio.run(live)
+    anyio.run(live, project)
     command = [PRODUCT, "log", "--follow", "--after", "2", "--kind", "instance", "--data-dir", str(project.data)]
     with running(command) as following:
         assert "instance.stopped.v1" in following.stdout.readline()
-        anyio.run(live)
+        anyio.run(live, project)
         assert "instance.started.v1" in following.stdout.readline()
         assert "instance.stopped.v1" in following.stdout.readline()
         following.process.send_signal(signal.SIGINT)

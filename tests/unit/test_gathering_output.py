@@ -34,21 +34,21 @@ def command(max_bytes: int = 1000) -> ReadProcess:
 
 
 async def test_it_goes_on_to_the_end() -> None:
-    chunk = await gather(PrintsWhenAsked([b"a", b"b", b"c"]), command(), 600)  # type: ignore[arg-type] # reads only
+    chunk = await gather(PrintsWhenAsked([b"a", b"b", b"c"]), command(), 600)
     assert (chunk.content, chunk.is_end) == (b"abc", True)
 
 
 async def test_it_stops_when_the_piece_is_full() -> None:
     process = PrintsWhenAsked([b"a", b"b" * 10, b"c"])
-    chunk = await gather(process, command(max_bytes=5), 600)  # type: ignore[arg-type] # reads only
+    chunk = await gather(process, command(max_bytes=5), 600)
     assert (chunk.content[:5], chunk.is_end, process.pieces) == (b"abbbb", False, [b"c"])
 
 
 async def test_it_doesnt_wait_long_for_one_that_is_silent() -> None:
-    chunk = await gather(PrintsWhenAsked([b"a", b"b"], is_silent=True), command(), 0.01)  # type: ignore[arg-type] # reads
+    chunk = await gather(PrintsWhenAsked([b"a", b"b"], is_silent=True), command(), 0.01)
     assert (chunk.content, chunk.is_end) == (b"ab", False)
 
 
 async def test_it_takes_what_is_there_when_nobody_waits() -> None:
     process = PrintsWhenAsked([b"b"], printed=bytearray(b"a"))
-    assert (await gather(process, command(), 0)).content == b"a"  # type: ignore[arg-type] # reads only
+    assert (await gather(process, command(), 0)).content == b"a"

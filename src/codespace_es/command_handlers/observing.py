@@ -4,13 +4,15 @@ Answers from its handle while it lives here, from the log and the body store for
 B5.5; decisions 10, 21, 22.
 """
 
+from typing import Protocol
+
 from anyio import move_on_after
 from pydantic import Field
 
 from codespace_es.aggregates.process import Exited
 from codespace_es.command_handlers.locating import Located, locate
 from codespace_es.ports.live_processes import Living
-from codespace_es.ports.runner import LiveProcess, OutputChunk
+from codespace_es.ports.runner import OutputChunk
 from codespace_es.ports.world import World
 from codespace_es.projections.output_text import CHARACTER_BYTES_MAX, skip_broken_start, take_text
 from codespace_es.projections.process_status import LiveSight, ProcessReport, left_by_dead_server, project
@@ -23,6 +25,15 @@ _END_GRACE_SECONDS = 0.05
 """So long an answer that is ready waits for the end that is about to be recorded."""
 _GATHER_SECONDS = 0.02
 """So long a caller who waits is given what follows his first new byte in one piece: mostly that is all of it."""
+
+
+class Output(Protocol):
+    """What a live process has printed, and prints."""
+
+    async def read(self, cursor: int, *, wait_ms: int, bytes_max: int) -> OutputChunk:
+        """Return retained output from max(cursor, retained_from) on; see the port."""
+        ...
+
 
 # process_status
 
@@ -159,7 +170,7 @@ async def read_living(world: World, living: Living, command: ReadProcess) -> Out
         wait_from = chunk.start + len(chunk.content)
 
 
-async def gather(handle: LiveProcess, command: ReadProcess, seconds: float) -> OutputChunk:
+async def gather(handle: Output, command: ReadProcess, seconds: float) -> OutputChunk:
     """Return a piece of output: what is there, or what is there at its end, or when it is full, or after `seconds`."""
     bytes_max = command.max_bytes + CHARACTER_BYTES_MAX - 1
     chunk = await handle.read(command.cursor, wait_ms=0, bytes_max=bytes_max)
