@@ -89,6 +89,6 @@ def _tell(
         closed=not work.is_open,
         reason=reason,
         queued=count_pending(state, work_id),
-        claimed=sum(each.phase == "claimed" for each in state.attached(work_id)) or None,
+        claimed=sum(each.phase == "claimed" for each in state.waiting(work_id)) or None,
         state=work.phase,
     )

@@ -144,8 +144,7 @@ async def write_intent(world: World, command: WriteIntent, caller: Caller) -> In
     )
     before, events = await append_to_steering(world, steered.stream_id, DraftIntent(drafted), caller, bodies=(text,))
     if not events:
-        known = (each for each in before.state.intents.values() if each.client_key == command.client_key)
-        intent_id = next(known).intent_id
+        intent_id = before.state.by_client_key[command.client_key or ""]
     return await tell_intent(world, steered.stream_id, intent_id)
 
 

@@ -92,7 +92,7 @@ async def ask_work(world: World, command: AskWork, _caller: Caller) -> WorkStatu
     """Return the status. Raises WORK_NOT_FOUND."""
     steered = await steering_of_work(world, command.work_id)
     work = find_work(steered.state, command.work_id)
-    intents = steered.state.attached(work.work_id)
+    intents = steered.state.waiting(work.work_id)
     claimed = tuple(each.intent_id for each in intents if each.phase == "claimed")
     return WorkStatus(
         work_id=work.work_id,

@@ -23,10 +23,8 @@ def coordination(state: Steering, named_work_id: str | None) -> Coordination | N
         work = next(iter(state.open_works.values())) if len(state.open_works) == 1 else None
     if work is None:
         return None
-    waiting = sum(
-        each.phase in ("queued", "claimed") and each.delivery != "next_work" for each in state.attached(work.work_id)
-    )
-    return Coordination(work_id=work.work_id, pending_user_items=waiting, queue_revision=work.queue_revision)
+    pending = state.queue(work.work_id).pending
+    return Coordination(work_id=work.work_id, pending_user_items=pending, queue_revision=work.queue_revision)
 
 
 def pending(state: PendingState, workspace: Workspace, *, is_told_when_empty: bool) -> PendingHint | None:

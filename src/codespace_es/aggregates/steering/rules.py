@@ -131,7 +131,7 @@ def decide(state: Steering, command: SteeringCommand) -> list[Event]:  # noqa: C
     match command:
         case OpenWork(opened):
             assert opened.work_id not in state.works, "ids are made anew"
-            waiting = [each.intent_id for each in state.attached(None) if each.phase in UNCLAIMED]
+            waiting = [each.intent_id for each in state.waiting(None) if each.phase in UNCLAIMED]
             return [opened.model_copy(update={"adopted": tuple(waiting)})]
         case FinishWork(work_id):
             return _finish(state, open_work(state, work_id))
@@ -195,18 +195,12 @@ def find_intent(state: Steering, intent_id: str, *, work_id: WorkId | None = Non
 
 
 def count_pending(state: Steering, work_id: WorkId) -> int:
-    """Return how many intents keep a work from being closed: claimed ones, and queued ones that it may still claim.
-
-    Source: contract B6.3.
-    """
-    return sum(
-        each.phase == "claimed" or (each.phase == "queued" and each.delivery != "next_work")
-        for each in state.attached(work_id)
-    )
+    """Return how many intents keep a work from being closed: claimed ones, and queued ones that it may still claim."""
+    return state.queue(work_id).pending
 
 
 def _finish(state: Steering, work: Work) -> list[Event]:
-    intents = state.attached(work.work_id)
+    intents = state.waiting(work.work_id)
     if count_pending(state, work.work_id) == 0:
         left = tuple(each.intent_id for each in intents if each.phase in UNCLAIMED)
         return [WorkClosed(work_id=work.work_id, detached=left)]
@@ -217,9 +211,7 @@ def _finish(state: Steering, work: Work) -> list[Event]:
 
 
 def _draft(state: Steering, drafted: IntentDrafted) -> list[Event]:
-    if drafted.client_key is not None and any(
-        each.client_key == drafted.client_key for each in state.intents.values()
-    ):
+    if drafted.client_key is not None and drafted.client_key in state.by_client_key:
         return []
     assert drafted.intent_id not in state.intents, "ids are made anew"
     if drafted.work_id is not None and not find_work(state, drafted.work_id).is_open:
@@ -229,7 +221,7 @@ def _draft(state: Steering, drafted: IntentDrafted) -> list[Event]:
 
 def _reorder(state: Steering, work_id: WorkId, intent_ids: tuple[IntentId, ...]) -> list[Event]:
     find_work(state, work_id)
-    queued = {each.intent_id for each in state.attached(work_id) if each.phase == "queued"}
+    queued = {each.intent_id for each in state.waiting(work_id) if each.phase == "queued"}
     if len(intent_ids) != len(queued) or set(intent_ids) != queued:
         raise CodespaceError(
             ErrorCode.INVALID_ARGUMENT,
@@ -241,7 +233,7 @@ def _reorder(state: Steering, work_id: WorkId, intent_ids: tuple[IntentId, ...])
 
 def _claim(state: Steering, work: Work, *, is_redelivery: bool) -> list[Event]:
     if is_redelivery:
-        claimed = [each for each in state.attached(work.work_id) if each.phase == "claimed"]
+        claimed = [each for each in state.waiting(work.work_id) if each.phase == "claimed"]
         oldest = min(claimed, key=lambda each: each.claim_number, default=None)
         return [] if oldest is None else [IntentRedelivered(intent_id=oldest.intent_id)]
     claimable = state.claimable(work.work_id)

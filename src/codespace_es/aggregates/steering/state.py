@@ -67,6 +67,57 @@ class Intent:
     """Rises with every claim in the workspace, so that the oldest one can be told; 0: never claimed."""
 
 
+    @property
+    def is_over(self) -> bool:
+        """Nothing will happen to it any more."""
+        return self.phase not in _WAITING
+
+    @property
+    def is_pending(self) -> bool:
+        """It keeps its work from being closed: claimed, or queued so that the work may still claim it. See B6.3."""
+        return self.phase == "claimed" or (self.phase == "queued" and self.delivery != "next_work")
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The intents of a work, or of none. Follows from the intents; kept so that what is over costs an event nothing."""
+
+    members: SharingMap[IntentId, None] = field(default_factory=SharingMap)
+    waiting: SharingMap[IntentId, None] = field(default_factory=SharingMap)
+    """Those that aren't over."""
+    pending: int = 0
+    """How many are `is_pending`."""
+    last: int = 0
+    """The highest position of all."""
+    last_over: int = 0
+    """The highest position of those that are over, which keep it for good."""
+
+    def with_intent(self, known: Intent | None, intent: Intent) -> "Queue":
+        """Return the queue once `intent` has taken the place of `known`, or was added; `last` may be too high."""
+        waiting = self.waiting
+        if intent.is_over:
+            waiting = waiting.without(intent.intent_id)
+        elif known is None:
+            waiting = waiting.with_item(intent.intent_id, None)
+        return Queue(
+            self.members.with_item(intent.intent_id, None) if known is None else self.members,
+            waiting,
+            self.pending + intent.is_pending - (known is not None and known.is_pending),
+            max(self.last, intent.position),
+            max(self.last_over, intent.position) if intent.is_over else self.last_over,
+        )
+
+    def without_intent(self, known: Intent) -> "Queue":
+        """Return the queue without an intent that isn't over; `last` may be too high."""
+        return replace(
+            self, members=self.members.without(known.intent_id), waiting=self.waiting.without(known.intent_id),
+            pending=self.pending - known.is_pending,
+        )
+
+
+_NO_QUEUE = Queue()
+
+
 @dataclass(frozen=True, slots=True)
 class Steering:
     """All works and intents of one workspace."""
@@ -76,21 +127,31 @@ class Steering:
     # What isn't shown follows from these two, and is kept so that no call has to look through them.
     open_works: SharingMap[WorkId, Work] = field(default_factory=SharingMap, repr=False)
     """Those of `works` that aren't closed."""
-    intents_of: SharingMap[WorkId | None, tuple[IntentId, ...]] = field(default_factory=SharingMap, repr=False)
+    queues: SharingMap[WorkId | None, Queue] = field(default_factory=SharingMap, repr=False)
     """Which of `intents` belong to a work, or, with None, to none."""
+    by_client_key: SharingMap[str, IntentId] = field(default_factory=SharingMap, repr=False)
+    """Which intent was written under a writer's key."""
     claims: int = field(default=0, repr=False)
     """How many there were."""
     workspace_id: str | None = field(default=None, repr=False)
     """As the newest work names the workspace."""
 
+    def queue(self, work_id: WorkId | None) -> Queue:
+        """Return the queue of a work (None: of no work)."""
+        return self.queues.get(work_id, _NO_QUEUE)
+
     def attached(self, work_id: WorkId | None) -> list[Intent]:
-        """Return the intents of a work (None: of no work), by position."""
-        return sorted((self.intents[each] for each in self.intents_of.get(work_id, ())), key=_place)
+        """Return the intents of a work (None: of no work), by position; also those that are over, however many."""
+        return sorted((self.intents[each] for each in self.queue(work_id).members), key=_place)
+
+    def waiting(self, work_id: WorkId | None) -> list[Intent]:
+        """Return the intents of a work (None: of no work) that aren't over, by position."""
+        return sorted((self.intents[each] for each in self.queue(work_id).waiting), key=_place)
 
     def claimable(self, work_id: WorkId) -> list[Intent]:
         """Return what may be claimed in a work now, in the order of claims. Source: contract B6.4."""
         allowed = _CLAIMABLE[self.works[work_id].phase]
-        return [each for each in self.attached(work_id) if each.phase == "queued" and each.delivery in allowed]
+        return [each for each in self.waiting(work_id) if each.phase == "queued" and each.delivery in allowed]
 
 
 def _place(intent: Intent) -> tuple[int, int]:
@@ -104,6 +165,7 @@ _CLAIMABLE: Mapping[WorkPhase, tuple[Delivery, ...]] = MappingProxyType({
 })
 UNCLAIMED: tuple[IntentPhase, ...] = ("draft", "queued")
 """What nobody has had yet: it may be edited, cancelled, adopted and detached."""
+_WAITING: tuple[IntentPhase, ...] = (*UNCLAIMED, "claimed")
 
 
 def evolve(state: Steering, event: Event) -> Steering:
@@ -171,10 +233,11 @@ def _opened(state: Steering, event: WorkOpened) -> Steering:
 def _closed(state: Steering, event: WorkClosed) -> Steering:
     """Return the state without an open work: what it leaves goes behind what waits unattached already."""
     after = _with_work(state, replace(_open_work(state, event, event.work_id), phase="closed"))
-    for intent_id in event.detached:
-        old = _intent_of(state, event, event.work_id, intent_id, UNCLAIMED)
-        after = _with_intents(after, [replace(old, work_id=None, position=_next_position(after, None))])
-    return after
+    left = [_intent_of(state, event, event.work_id, intent_id, UNCLAIMED) for intent_id in event.detached]
+    return _with_intents(after, [
+        replace(old, work_id=None, position=position)
+        for position, old in enumerate(left, start=_next_position(after, None))
+    ])
 
 
 def _stopped(state: Steering, event: StopRequested) -> Steering:
@@ -236,7 +299,7 @@ def _intent_of(
 
 
 def _next_position(state: Steering, work_id: WorkId | None) -> int:
-    return max((each.position for each in state.attached(work_id)), default=0) + 1
+    return state.queue(work_id).last + 1
 
 
 def _changed(state: Steering, intent: Intent) -> Steering:
@@ -255,22 +318,34 @@ def _with_work(state: Steering, work: Work) -> Steering:
 
 
 def _with_intents(state: Steering, intents: Iterable[Intent]) -> Steering:
+    lowered: dict[WorkId | None, None] = {}
     for intent in intents:
         known = state.intents.get(intent.intent_id)
+        keys = state.by_client_key
+        if known is None and intent.client_key is not None and intent.client_key not in keys:
+            keys = keys.with_item(intent.client_key, intent.intent_id)
+        if known is not None and known.position == state.queue(known.work_id).last and (
+            known.work_id != intent.work_id or intent.position < known.position
+        ):
+            lowered[known.work_id] = None
         state = replace(
-            state, intents=state.intents.with_item(intent.intent_id, intent),
-            intents_of=_moved(state.intents_of, known, intent), claims=max(state.claims, intent.claim_number),
+            state, intents=state.intents.with_item(intent.intent_id, intent), by_client_key=keys,
+            queues=_moved(state, known, intent), claims=max(state.claims, intent.claim_number),
         )
+    for work_id in lowered:
+        state = replace(state, queues=state.queues.with_item(work_id, _measured(state, state.queue(work_id))))
     return state
 
 
-def _moved(
-    belonging: SharingMap[WorkId | None, tuple[IntentId, ...]], known: Intent | None, intent: Intent
-) -> SharingMap[WorkId | None, tuple[IntentId, ...]]:
-    """Return which intents belong to which work, once `intent` has taken the place of `known`."""
-    if known is not None and known.work_id == intent.work_id:
-        return belonging
-    if known is not None:
-        left = tuple(each for each in belonging[known.work_id] if each != intent.intent_id)
-        belonging = belonging.with_item(known.work_id, left)
-    return belonging.with_item(intent.work_id, (*belonging.get(intent.work_id, ()), intent.intent_id))
+def _moved(state: Steering, known: Intent | None, intent: Intent) -> SharingMap[WorkId | None, Queue]:
+    """Return the queues once `intent` has taken the place of `known`."""
+    queues = state.queues
+    if known is not None and known.work_id != intent.work_id:
+        queues = queues.with_item(known.work_id, state.queue(known.work_id).without_intent(known))
+        known = None
+    return queues.with_item(intent.work_id, state.queue(intent.work_id).with_intent(known, intent))
+
+
+def _measured(state: Steering, queue: Queue) -> Queue:
+    """Return a queue with the highest position that it has now."""
+    return replace(queue, last=max((state.intents[each].position for each in queue.waiting), default=queue.last_over))
