@@ -88,6 +88,26 @@ async def test_locks_are_held_as_long_as_a_tree_lives_even_if_server_and_spawner
             await locks_are_free(tmp_path, 1)
 
 
+async def test_the_spawner_sweeps_up_and_holds_the_instance_if_server_and_reaper_are_killed(tmp_path: Path) -> None:
+    mark = f"{MARK}-blow"
+    with server(tmp_path, mark, DAEMONS, "live", 1) as (process, spawner):
+        reaper = children_of(spawner)[0][0]
+        with anyio.fail_after(10):
+            await until_there(mark, 10)
+        os.kill(spawner, signal.SIGSTOP)
+        try:
+            os.kill(reaper, signal.SIGKILL)
+            process.kill()
+            process.wait()
+            assert len(processes_with(mark)) >= 9
+            assert not Locks(tmp_path / "locks").is_free("instance")
+        finally:
+            os.kill(spawner, signal.SIGCONT)
+        with anyio.fail_after(10):
+            await until_gone(mark)
+            await locks_are_free(tmp_path, 1)
+
+
 @pytest.mark.parametrize("victim", ["server", "spawner", "reaper"])
 async def test_who_dies_between_fork_and_go_has_run_nothing(tmp_path: Path, victim: str) -> None:
     mark = f"{MARK}-gate-{victim}"
@@ -194,6 +214,22 @@ async def test_an_idle_reaper_that_is_killed_costs_nothing(workshop: Workshop) -
         assert (await workshop.ended("echo", "hi")).tail == b"hi\n"
     except NotStartedError:  # it was asked before anybody had noticed: certain, and the next one runs
         assert (await workshop.ended("echo", "hi")).tail == b"hi\n"
+
+
+async def test_one_idle_reaper_is_kept_of_those_that_worked_at_once(workshop: Workshop) -> None:
+    def reapers() -> list[int]:
+        return [pid for pid, _ in children_of(spawner_of(os.getpid()))]
+
+    processes = [await workshop.run("sleep", "600") for _ in range(3)]
+    assert len(reapers()) == 3
+    for process in processes:
+        await process.end(signal=signal.SIGKILL, grace_ms=0)
+        await process.wait()
+    while len(reapers()) > 1:
+        await anyio.sleep(0.005)
+    (kept,) = reapers()
+    assert (await workshop.ended("echo", "hi")).tail == b"hi\n"
+    assert reapers() == [kept]
 
 
 async def test_a_program_inherits_neither_locks_nor_links(workshop: Workshop) -> None:

@@ -53,6 +53,7 @@ class Conversation:
         self.gone: Gone | None = None
         self.is_lost = False
         self._on_over = [on_over]
+        self._tell_reaper: Callable[[Message], None] | None = None
 
     @property
     def is_over(self) -> bool:
@@ -65,6 +66,25 @@ class Conversation:
             action()
         else:
             self._on_over.append(action)
+
+    def is_answered(self) -> bool:
+        """Return whether it has a child at its gate, or is refused one."""
+        return self.at_gate is not None or self.refusal is not None
+
+    @property
+    def is_reached(self) -> bool:
+        """A reaper has it."""
+        return self._tell_reaper is not None
+
+    def reach(self, tell: Callable[[Message], None]) -> None:
+        """Have it from now on with the reaper that `tell` tells something; one that is ending answers by that."""
+        self._tell_reaper = tell
+        self.changes.notify()
+
+    def tell(self, kind: str, **fields: object) -> None:
+        """Tell its reaper something."""
+        assert self._tell_reaper is not None, "a reaper has it"
+        self._tell_reaper({"kind": kind, "process_id": self.process_id, **fields})
 
     def begin(self) -> None:
         """Note that it is let go now."""
@@ -88,7 +108,7 @@ class Conversation:
             case "ended":
                 self._note_end_of_leader(message["wait_status"])
                 self.gone = Gone(message["wait_status"], self._duration_ms, message["swept"])
-        self._tell()
+        self._notify()
 
     def _note_end_of_leader(self, wait_status: int | None) -> None:
         if self.leader_status is None and self._began is not None:
@@ -99,9 +119,9 @@ class Conversation:
         """The link has fallen."""
         if not self.is_over:
             self.is_lost = True
-            self._tell()
+            self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         if self.is_over:
             for action in self._on_over:
                 action()

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from errno import E2BIG, ENOSPC
 from socket import socket
-from typing import Protocol
+from typing import Final, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
@@ -27,6 +27,9 @@ from codespace_es.ports.runner import (
     RunnerLostError,
     SandboxReport,
 )
+
+_STOPPED_SECONDS: Final = 0.1
+"""A reaper that doesn't answer for so long may be stopped."""
 
 
 class SpawnerSource(Protocol):
@@ -59,8 +62,10 @@ class SpawnerRunner:
         self._listeners: list[Callable[[], Awaitable[None]]] = []
         self._sandbox: SandboxReport | None = None
 
-    async def start(self, command: RunnerCommand, *, lease: Held | None) -> GatedProcess:
-        """Fork a child and hold it at its gate.
+    async def start(
+        self, command: RunnerCommand, *, lease: Held | None, meanwhile: Callable[[], Awaitable[None]] | None = None
+    ) -> GatedProcess:
+        """Fork a child and hold it at its gate; `meanwhile` is awaited while it is on its way.
 
         Raises:
             LimitReachedError: as many live as may; nothing was started.
@@ -76,7 +81,6 @@ class SpawnerRunner:
         self._live.add(process_id)
         conversation = Conversation(process_id, on_over=lambda: self._live.discard(process_id))
         try:
-            window = _window(command)
             link = await self._linked()
             link.begin(conversation, _request(command), None if lease is None else lease.fileno())
         except WireError as error:
@@ -86,9 +90,16 @@ class SpawnerRunner:
             self._live.discard(process_id)
             raise
         try:
-            await conversation.until(lambda: conversation.at_gate is not None or conversation.refusal is not None)
+            window = _window(command)
+            if meanwhile is not None:
+                await meanwhile()
+            with anyio.move_on_after(_STOPPED_SECONDS):
+                await conversation.until(conversation.is_answered)
+            if not conversation.is_answered():
+                link.wake(conversation)
+                await conversation.until(conversation.is_answered)
         except BaseException:
-            self._tasks.start_soon(_forget, conversation, link)
+            self._tasks.start_soon(_forget, conversation)
             raise
         if conversation.refusal is not None:
             raise conversation.refusal
@@ -181,11 +192,13 @@ def _request(command: RunnerCommand) -> Message:
     }
 
 
-async def _forget(conversation: Conversation, link: SpawnerLink) -> None:
+async def _forget(conversation: Conversation) -> None:
     """Abandon a child whose caller has left before it was at the gate."""
     try:
-        link.send({"kind": "abandon", "process_id": conversation.process_id})
-        await conversation.until(lambda: conversation.is_over)
+        await conversation.until(lambda: conversation.is_reached or conversation.is_over)
+        if not conversation.is_over:
+            conversation.tell("abandon")
+            await conversation.until(lambda: conversation.is_over)
     except RunnerLostError:
         pass  # then its gate is shut
     if conversation.at_gate is not None:
