@@ -14,6 +14,7 @@ import os
 import signal
 
 from adapters.spawner import inheritance, sandbox
+from adapters.spawner.sandbox_confinement import NOT_RUN_CODE
 from adapters.spawner.tree import end_with_parent
 
 TYPE_CHECKING = False
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from adapters.wire import Message
 
 NOT_FOUND_CODE = 127
-NOT_RUN_CODE = 126
 REPORT_BYTES_MAX = 4096
 _PROBLEM_CHARACTERS_MAX, _REASON_CHARACTERS_MAX = 220, 100
 """A report is read whole or not at all, and a character may take 12 bytes of it."""
