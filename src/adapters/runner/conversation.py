@@ -5,26 +5,41 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import anyio
+
 from adapters.runner.changes import Changes
+from adapters.spawner.report import REPORT_BYTES_MAX, require_ready
 from adapters.wire import Message
 from codespace_es.ports.runner import NotStartedError, RunnerLostError, SandboxReport
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AtGate:
-    """A child waits. The streams are this process' now."""
+    """A child waits, or is on its way to its gate. The descriptors are this process' now."""
 
     pid: int
     started_ticks: int
     sandbox: SandboxReport
+    report: int | None
+    """Readable once the child is ready, or couldn't be set up; None when that was read."""
     go: int
     """Whoever writes a byte there lets it run."""
     output: int
     input: int | None
 
+    async def until_ready(self) -> None:
+        """Return when the child is ready. Raises NotReadyError: it isn't, and ends."""
+        assert self.report is not None, "a child reports once"
+        await anyio.wait_readable(self.report)
+        report, self.report = self.report, None
+        try:
+            require_ready(os.read(report, REPORT_BYTES_MAX))
+        finally:
+            os.close(report)
+
     def close(self) -> None:
         """Close all of them: it never runs then."""
-        for descriptor in (self.go, self.output, self.input):
+        for descriptor in (self.report, self.go, self.output, self.input):
             if descriptor is not None:
                 os.close(descriptor)
 
@@ -68,7 +83,7 @@ class Conversation:
             self._on_over.append(action)
 
     def is_answered(self) -> bool:
-        """Return whether it has a child at its gate, or is refused one."""
+        """Return whether it has a child, or is refused one."""
         return self.at_gate is not None or self.refusal is not None
 
     @property
@@ -94,9 +109,9 @@ class Conversation:
         """Take in what the spawner says."""
         match message["kind"]:
             case "gated":
-                go, output, *inputs = descriptors
+                report, go, output, *inputs = descriptors
                 self.at_gate = AtGate(
-                    message["pid"], message["started_ticks"], report_of(message["sandbox"]), go, output,
+                    message["pid"], message["started_ticks"], report_of(message["sandbox"]), report, go, output,
                     inputs[0] if inputs else None,
                 )
             case "not_started":

@@ -12,11 +12,12 @@ from typing import Final, Protocol
 import anyio
 from anyio.abc import TaskGroup
 
-from adapters.runner.conversation import Conversation, report_of
+from adapters.runner.conversation import AtGate, Conversation, report_of
 from adapters.runner.live_process import GatedProcess
 from adapters.runner.orphans import end_orphan
 from adapters.runner.output_window import OutputWindow, make_ring
 from adapters.runner.spawner_link import SpawnerLink
+from adapters.spawner.report import NotReadyError
 from adapters.wire import Link, Message, WireError
 from codespace_es.ports.locks import Held
 from codespace_es.ports.runner import (
@@ -98,6 +99,8 @@ class SpawnerRunner:
             if not conversation.is_answered():
                 link.wake(conversation)
                 await conversation.until(conversation.is_answered)
+            if conversation.at_gate is not None:
+                await _until_ready(conversation, conversation.at_gate)
         except BaseException:
             self._tasks.start_soon(_forget, conversation)
             raise
@@ -190,6 +193,15 @@ def _request(command: RunnerCommand) -> Message:
         "hidden_paths": command.hidden_paths,
         "read_only_paths": command.read_only_paths,
     }
+
+
+async def _until_ready(conversation: Conversation, at_gate: AtGate) -> None:
+    """Return when the child is at its gate. Raises NotStartedError, once it is gone."""
+    try:
+        await at_gate.until_ready()
+    except NotReadyError as error:
+        await conversation.until(lambda: conversation.is_over)
+        raise NotStartedError(str(error), error.errno) from error
 
 
 async def _forget(conversation: Conversation) -> None:

@@ -10,8 +10,9 @@ Messages have a `kind`, and those about a command its `process_id`:
     to the spawner     hold [instance lock] · probe · start [lease]: with a new reaper · continue: a stopped reaper
     from the spawner   hello · sandbox · reaper [socket]: it has the command · not_started: there is none · reaper_ended
     to a reaper        start [lease] · abandon · resize · end
-    from a reaper      gated [go, output, input] · not_started · resized · leader_exited · ended
+    from a reaper      gated [report, go, output, input] · not_started · resized · leader_exited · ended
 
+`gated` comes as soon as there is a child: whether it is ready it reports itself (`report`).
 `leader_exited` comes only if others of its tree live on. `not_started` or `ended` is the last word on a command;
 `reaper_ended` is it for one whose reaper was killed, and then tells how many processes had to be ended.
 `hello` names the protocol (`PROTOCOL`), since a server and a runner started elsewhere may be of different releases.

@@ -17,10 +17,10 @@ import time
 
 from adapters.spawner import sandbox
 from adapters.spawner.executable import UnusableError, usable_program
-from adapters.spawner.gate import Gate, GateError, fork_at_gate
+from adapters.spawner.gate import Gate, fork_at_gate
 from adapters.spawner.gated_child import Program
 from adapters.spawner.spare import Spare, fork_spare
-from adapters.spawner.tree import become_subreaper, descendants, kill_beneath, send_signal, started_ticks
+from adapters.spawner.tree import become_subreaper, descendants, kill_beneath, send_signal
 from adapters.spawner.waking import Waiter, reap_ended_children
 from adapters.wire import Link, LinkClosedError, WireError
 
@@ -133,13 +133,18 @@ class _Execution:
             descriptors=confinement.descriptors,
         )
         try:
-            self._gate = self._have_at_gate(program)
+            gate = self._gate = self._have_at_gate(program)
             self._has_children = True
         except OSError as error:
             self._refusal = (f"No process could be made: {error.strerror or error}.", error.errno)
+            return
         finally:
             for descriptor in confinement.descriptors:
                 os.close(descriptor)
+        self._say(
+            "gated", gate.ends(), pid=gate.pid, started_ticks=gate.started_ticks, sandbox=confinement.report
+        )
+        gate.hand_over()
 
     def _have_at_gate(self, program: Program) -> Gate:
         """Use the spare child if that can be, else fork one. Raises OSError."""
@@ -160,13 +165,9 @@ class _Execution:
         assert self._gate is not None, "only what was forked is watched"
         control = self._control.fileno()
         readable = [] if control < 0 else [control]
-        if self._gate.report is not None:
-            readable.append(self._gate.report)
         writable = [control] if self._control.has_unsent else []
         seconds = None if self._kill_at is None else self._kill_at - time.monotonic()
         ready = self._waiter.wait(readable, writable, seconds)
-        if self._gate.report in ready:
-            self._take_report(self._gate)
         if control in ready:
             self._converse(self._gate)
         if self._waiter.is_end_requested:
@@ -174,20 +175,6 @@ class _Execution:
         self._reap(self._gate)
         if self._has_children and self._kill_at is not None and time.monotonic() >= self._kill_at:
             self._kill()
-
-    def _take_report(self, gate: Gate) -> None:
-        assert self._confinement is not None, "only what is confined was forked"
-        try:
-            gate.take_report()
-            start = started_ticks(gate.pid)
-        except GateError as error:
-            self._refusal = (str(error), error.errno)
-            return
-        except OSError:
-            self._refusal = ("The child ended before it was set up.", None)
-            return
-        self._say("gated", gate.ends(), pid=gate.pid, started_ticks=start, sandbox=self._confinement.report)
-        gate.hand_over()
 
     def _converse(self, gate: Gate) -> None:
         try:
