@@ -113,10 +113,14 @@ class SpawnedProcess:
 
     async def read(self, cursor: int, *, wait_ms: int, bytes_max: int) -> OutputChunk:
         """Return retained output from max(cursor, retained_from) on; wait up to `wait_ms` for the first new byte."""
-        with anyio.move_on_after(wait_ms / 1000):
-            while cursor >= self._window.total and not self._output.is_finished:
-                await self._output.changes.wait()
+        if wait_ms and self._is_silent(cursor):
+            with anyio.move_on_after(wait_ms / 1000):
+                while self._is_silent(cursor):
+                    await self._output.changes.wait()
         return self._chunk(*self._window.read(cursor, bytes_max))
+
+    def _is_silent(self, cursor: int) -> bool:
+        return cursor >= self._window.total and not self._output.is_finished
 
     def peek(self) -> OutputChunk:
         """Return an empty chunk that tells where the output stands."""

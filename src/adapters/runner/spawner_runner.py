@@ -59,7 +59,7 @@ class SpawnerRunner:
         self._processes_max = processes_max
         self._live: set[str] = set()
         self._link: SpawnerLink | None = None
-        self._linking = anyio.Lock()
+        self._linking = anyio.Lock(fast_acquire=True)
         self._listeners: list[Callable[[], Awaitable[None]]] = []
         self._sandbox: SandboxReport | None = None
 

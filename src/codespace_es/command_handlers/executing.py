@@ -256,7 +256,7 @@ class _Attempt:
         living: Living | None = None
         try:
             self.world.faults(FaultPoint.EXEC_RECORDED)
-            living = Living(await child.go(), turn=Lock(), recorded=Event())
+            living = Living(await child.go(), turn=Lock(fast_acquire=True), recorded=Event())
             self.world.live.add(process_id, living)
             if self.on_started is not None:
                 self.on_started(process_id)
