@@ -117,11 +117,11 @@ class Spawner:
             os._exit(_BROKEN_CODE)
 
     def _reap(self) -> None:
-        for pid, _ in reap_ended_children()[0]:
-            if pid in self._reapers:  # anything else is an orphan of one that was killed
-                self._reapers.remove(pid)
-                swept = self._sweep(_SWEEP_SECONDS_MAX)  # what it left is ours now
-                self._server.send({"kind": "reaper_ended", "reaper": pid, "swept": swept})
+        ended = self._reapers.intersection(pid for pid, _ in reap_ended_children()[0])  # the rest are orphans of theirs
+        self._reapers -= ended  # at once: their numbers may be others' from now on
+        for pid in ended:
+            swept = self._sweep(_SWEEP_SECONDS_MAX)  # what it left is ours now
+            self._server.send({"kind": "reaper_ended", "reaper": pid, "swept": swept})
 
     def _sweep(self, seconds_max: float) -> int:
         """Kill all that is beneath this process but no reaper's; return how many that were."""
