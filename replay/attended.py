@@ -18,6 +18,7 @@ class Attended:
         """Call `look` with a position, now and then, while rows are taken; what it raises ends the read."""
         self._source = source
         self._look = look
+        self._reached = 0
 
     def moment(self) -> AbstractContextManager[None]:
         """See `LogSource`."""
@@ -31,19 +32,22 @@ class Attended:
         """See `LogSource`."""
         for number, row in enumerate(self._source.raw_rows(after=after, last=last)):
             if number % _ROWS_BETWEEN_LOOKS == 0:
-                self._look(row[0])
+                self._reach(row[0])
             yield row
 
     def read_log(self, *, after: int = 0) -> Iterator[RecordedEvent]:
         """See `LogSource`."""
         for number, recorded in enumerate(self._source.read_log(after=after)):
             if number % _ROWS_BETWEEN_LOOKS == 0:
-                self._look(recorded.position)
+                self._reach(recorded.position)
             yield recorded
 
-    def read_stream(self, stream_id: StreamId) -> Sequence[RecordedEvent]:
+    def walk_stream(self, stream_id: StreamId, *, after: int = 0) -> Iterator[RecordedEvent]:
         """See `LogSource`."""
-        return self._source.read_stream(stream_id)
+        for number, recorded in enumerate(self._source.walk_stream(stream_id, after=after), start=1):
+            if number % _ROWS_BETWEEN_LOOKS == 0:
+                self._look(self._reached)  # a stream leads back: it is no progress
+            yield recorded
 
     def read_body(self, stream_id: StreamId, digest: Digest) -> bytes | None:
         """See `LogSource`."""
@@ -64,3 +68,7 @@ class Attended:
     def damage(self) -> Iterator[str]:
         """See `LogSource`."""
         return self._source.damage()
+
+    def _reach(self, position: int) -> None:
+        self._reached = position
+        self._look(position)

@@ -5,24 +5,21 @@ What is stored and not named by any event was put there by somebody else; but fo
 before its event and may have been left alone by a crash.
 """
 
-from collections.abc import Sequence
-
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from pydantic_core import from_json
 
 from codespace_es.aggregates.approval import ApprovalCreated
 from codespace_es.aggregates.operation import Minted, OperationFinished
 from codespace_es.aggregates.store import StoreBodiesRemoved
-from codespace_es.ports.log import StoreUnavailableError, UnknownTopicError
-from codespace_es.vocabulary.event import Digest, Envelope, RecordedEvent
+from codespace_es.vocabulary.event import Digest, Envelope
 from codespace_es.vocabulary.identifiers import StreamId
-from codespace_es.vocabulary.limits import LARGE_BODY_BYTES
 from replay.approval_laws import ENDS_OF_A_HOLD
+from replay.doubts import Doubts, fits
 from replay.finding import Findings, Law
 from replay.memory import Seen, SeenAppend
 from replay.naming import Named, named_bodies
 from replay.source import LogSource
-from replay.stored_contents import Content, Label, StoredContents
+from replay.stored_contents import Content, StoredContents
 
 
 class BodyLaw:
@@ -31,11 +28,11 @@ class BodyLaw:
     def __init__(self, source: LogSource, findings: Findings) -> None:
         self._source = source
         self._contents = StoredContents(source, on_unmet=self._check_unmet)
+        self._doubts = Doubts(source, self._tell_doubt)
         self._findings = findings
         self._missing: dict[tuple[str, Digest], int] = {}
         self._explained: set[tuple[str, Digest]] = set()
         self._held: set[tuple[str, Digest]] = set()
-        self._read: tuple[str, Sequence[RecordedEvent] | None] = "", None
         self.count = 0
         """Contents read and hashed."""
         self.total_bytes = 0
@@ -57,6 +54,7 @@ class BodyLaw:
     def finish(self) -> None:
         """Note what is missing without an explanation, and what is stored without a reason."""
         self._contents.finish()
+        self._doubts.settle()
         for (stream_id, digest), position in self._missing.items():
             text = f"{stream_id} names {digest}, which is missing, and no event says that it was removed."
             self._findings.add(Law.BODIES, position, stream_id, text)
@@ -78,43 +76,18 @@ class BodyLaw:
         if named.size_bytes is not None and content.size_bytes != named.size_bytes:
             self._breach(seen, f"{digest} has {content.size_bytes} bytes, not {named.size_bytes}")
         label = content.label
-        if label is not None and not _fits(label, content, named, envelope):
-            stream = self._readable(recorded.stream_id)
-            problem = None if stream is None else self._problem_of(digest, content, stream)
-            if problem is not None:
-                self._breach(seen, problem)
+        if label is not None and not fits(label, content, named, envelope):
+            self._doubts.add(recorded.stream_id, digest, content, position=recorded.position)
         return content
 
     def _check_unmet(self, stream_id: str, key: bytes, content: Content) -> None:
-        """Note a stored content that the walk didn't meet, unless an event names it after all, or may have meant to."""
+        """Doubt a stored content that the walk didn't meet: an event may name it after all."""
         digest = f"sha256:{key.hex()}" if isinstance(key, bytes) else str(key)
-        stream = self._readable(StreamId(stream_id))
-        problem = None if stream is None else self._problem_of(digest, content, stream)
-        if problem is not None:
-            position = stream[-1].position if stream else self._source.head()[0]
-            self._findings.add(Law.BODIES, position, str(stream_id), f"{stream_id}: {problem}.")
+        self._doubts.add(StreamId(stream_id), digest, content)
 
-    def _readable(self, stream_id: StreamId) -> Sequence[RecordedEvent] | None:
-        """Return a stream; None if something in it can't be read, which the walk names where it stands."""
-        if self._read[0] != stream_id:
-            try:
-                self._read = stream_id, [each for each in self._source.read_stream(stream_id) if each.envelope]
-            except (UnknownTopicError, StoreUnavailableError, ValidationError):
-                self._read = stream_id, None
-        return self._read[1]
-
-    def _problem_of(self, digest: Digest, content: Content, stream: Sequence[RecordedEvent]) -> str | None:
-        """Return what is wrong with the label of a stored content; None if it is as an event of its stream wants it."""
-        naming = [
-            (named, recorded.envelope)
-            for recorded in stream for named in named_bodies(recorded.event) if named.digest == digest
-        ]
-        if not naming:
-            return None if content.size_bytes > LARGE_BODY_BYTES else f"{digest} is stored, and no event names it"
-        label = content.label
-        if label is None or any(_fits(label, content, named, envelope) for named, envelope in naming):
-            return None
-        return f"{digest} is stored as {label.kind}, {label.size_bytes} bytes, at {label.stored_at_ms}, which isn't so"
+    def _tell_doubt(self, stream_id: StreamId, position: int | None, problem: str) -> None:
+        place = self._source.head()[0] if position is None else position
+        self._findings.add(Law.BODIES, place, str(stream_id), f"{stream_id}: {problem}.")
 
     def _bytes_of(self, seen: Seen, digest: Digest, content: Content) -> bytes:
         if content.content is not None:
@@ -183,15 +156,6 @@ def removed_bodies(content: bytes) -> list[tuple[StreamId, Digest]]:
 
 
 _REMOVED: TypeAdapter[list[tuple[StreamId, Digest]]] = TypeAdapter(list[tuple[StreamId, Digest]])
-
-
-def _fits(label: Label, content: Content, named: Named, envelope: Envelope) -> bool:
-    """Return whether a content is stored as an event says: by kind, size and time, which goes by milliseconds."""
-    stored_at_ms = round(envelope.recorded_at.timestamp() * 1000)
-    return (
-        label.kind == named.kind and label.size_bytes == content.size_bytes
-        and isinstance(label.stored_at_ms, int) and abs(label.stored_at_ms - stored_at_ms) <= 1
-    )
 
 
 def _name(seen: Seen) -> str:

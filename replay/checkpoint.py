@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from codespace_es.aggregates.store import StoreCreated
 from codespace_es.vocabulary.identifiers import STORE_STREAM
-from replay.source import LogSource
+from replay.source import LogSource, first_of
 from replay.verify import Anchor, VerifyReport
 
 
@@ -63,7 +63,7 @@ def make_checkpoint(
 
 
 def store_id_of(source: LogSource) -> str:
-    """Return the identity of a log, nothing for one without an event. Raises what `read_stream` raises."""
-    stream = source.read_stream(STORE_STREAM)
-    created = stream[0].event if stream else None
+    """Return the identity of a log, nothing for one without an event. Raises what `walk_stream` raises."""
+    first = first_of(source, STORE_STREAM)
+    created = None if first is None else first.event
     return created.store_id if isinstance(created, StoreCreated) else ""

@@ -1,6 +1,7 @@
 """`diff A..B`: what changed between two moments: the streams, and the files with their diffs from the body store."""
 
-from itertools import pairwise, takewhile
+from dataclasses import dataclass, field
+from itertools import takewhile
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -8,11 +9,17 @@ from codespace_es.aggregates.operation import OperationFinished, OperationMinted
 from codespace_es.v4a.diff import DiffWriter, file_diff
 from codespace_es.vocabulary.event import ABSENT, Version
 from codespace_es.vocabulary.file_change import PlannedFile
+from codespace_es.vocabulary.limits import MIB
 from replay.files_at import UNKNOWN, FileKnowledge, KnownFile, KnownWorkspace, read_version
 from replay.source import LogSource
-from replay.state_at import aggregate_at
+from replay.state_at import fold_to
 
 STREAMS_TOLD_MAX = 10_000
+OPERATIONS_TOLD_MAX = 1_000
+"""Of those that wrote a file."""
+DIFF_BYTES_MAX = 16 * MIB
+"""Of all diffs together; files after that are told without."""
+_NOTES_MAX = 100
 
 
 class StreamChange(BaseModel):
@@ -36,7 +43,7 @@ class FileDifference(BaseModel):
     path: str = Field(description="Relative to its root.")
     before: Version = Field(description="Version at the first moment, or that the first operation since met.")
     after: Version = Field(description="Version at the second.")
-    operations: tuple[str, ...] = Field(description="Operations in between that wrote it.")
+    operations: tuple[str, ...] = Field(description="Operations in between that wrote it; at most the first 1,000.")
     summary: str | None = Field(default=None, description="Lines added and removed, as `+n -m`.")
     diff: str | None = Field(default=None, description="Unified diff of the recorded contents.")
     notes: tuple[str, ...] = Field(default=(), description="What is missing, cut, or happened beside the log.")
@@ -70,7 +77,8 @@ def difference(source: LogSource, begin: int, end: int) -> Difference:
         if recorded.position > begin:
             before = knowledge.told() if before is None else before
             topics[recorded.topic] = topics.get(recorded.topic, 0) + 1
-            streams[recorded.stream_id] = streams.get(recorded.stream_id, 0) + 1
+            if recorded.stream_id in streams or len(streams) < STREAMS_TOLD_MAX:
+                streams[recorded.stream_id] = streams.get(recorded.stream_id, 0) + 1
             met.see(recorded.stream_id, recorded.event)
         knowledge.see(recorded.stream_id, recorded.event)
     after = knowledge.told()
@@ -80,10 +88,33 @@ def difference(source: LogSource, begin: int, end: int) -> Difference:
         topics=dict(sorted(topics.items())),
         streams=tuple(
             _stream(source, stream_id, count, begin, end)
-            for stream_id, count in list(streams.items())[:STREAMS_TOLD_MAX]
+            for stream_id, count in streams.items()
         ),
         files=_files(source, after if before is None else before, after, met),
     )
+
+
+@dataclass(slots=True)
+class _Writes:
+    """What the operations between the moments did to one path."""
+
+    first: str
+    """The first of them."""
+    before: Version
+    """What that one found."""
+    last: str = ""
+    after: Version = ""
+    """What the last of them left."""
+    operations: dict[str, None] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, operation_id: str, row: PlannedFile) -> None:
+        """Take in one more."""
+        if self.last and self.after != row.before and len(self.notes) < _NOTES_MAX:
+            self.notes.append(f"It was changed beside the server between {self.last} and {operation_id}.")
+        self.last, self.after = operation_id, row.after
+        if len(self.operations) < OPERATIONS_TOLD_MAX:
+            self.operations[operation_id] = None
 
 
 class _Met:
@@ -91,7 +122,7 @@ class _Met:
 
     def __init__(self) -> None:
         self._begun: dict[str, OperationMinted] = {}
-        self.rows: dict[tuple[str, str], list[tuple[str, PlannedFile]]] = {}
+        self.writes: dict[tuple[str, str], _Writes] = {}
 
     def see(self, stream_id: str, event: object) -> None:
         if isinstance(event, OperationMinted) and not event.check_only:
@@ -100,16 +131,17 @@ class _Met:
             minted = self._begun.pop(stream_id)
             if event.status not in ("rejected", "failed_rolled_back"):
                 for row in minted.plan:
-                    self.rows.setdefault((minted.workspace_key, row.path), []).append((stream_id, row))
+                    known = self.writes.setdefault((minted.workspace_key, row.path), _Writes(stream_id, row.before))
+                    known.add(stream_id, row)
 
 
 def _stream(source: LogSource, stream_id: str, count: int, begin: int, end: int) -> StreamChange:
-    earlier, later = aggregate_at(source, stream_id, begin), aggregate_at(source, stream_id, end)
+    earlier, later = fold_to(source, stream_id, (begin, end))
     return StreamChange(
         stream_id=stream_id,
-        kind=later.kind if later is not None else "unknown",
-        before=earlier.state if earlier is not None else None,
-        after=later.state if later is not None else "unknown",
+        kind=later.last.topic.partition(".")[0] if later is not None else "unknown",
+        before=type(earlier.state).__name__ if earlier is not None else None,
+        after=type(later.state).__name__ if later is not None else "unknown",
         events=count,
     )
 
@@ -118,38 +150,47 @@ def _files(
     source: LogSource, before: tuple[KnownWorkspace, ...], after: tuple[KnownWorkspace, ...], met: _Met
 ) -> tuple[FileDifference, ...]:
     earlier = {(each.workspace_key, file.path): file for each in before for file in each.files}
-    found = [
-        _file(source, each.workspace_id, earlier.get((each.workspace_key, file.path)), file,
-              met.rows.get((each.workspace_key, file.path), []))
-        for each in after for file in each.files
-    ]
-    return tuple(each for each in found if each is not None)
+    found: list[FileDifference] = []
+    diff_bytes = 0
+    for each in after:
+        for file in each.files:
+            key = each.workspace_key, file.path
+            told = _file(
+                source, each.workspace_id, earlier.get(key), file, met.writes.get(key),
+                is_diff_told=diff_bytes < DIFF_BYTES_MAX,
+            )
+            if told is not None:
+                diff_bytes += len(told.diff or "")
+                found.append(told)
+    return tuple(found)
 
 
 def _file(
     source: LogSource, workspace_id: str, earlier: KnownFile | None, later: KnownFile,
-    rows: list[tuple[str, PlannedFile]],
+    writes: _Writes | None, *, is_diff_told: bool,
 ) -> FileDifference | None:
     """Return what became of one path; None where nothing did."""
     notes: list[str] = []
     if earlier is not None:
         version, holders = earlier.version, earlier.holders
-    elif rows:
-        version, holders = rows[0][1].before, (rows[0][0],)
+    elif writes is not None:
+        version, holders = writes.before, (writes.first,)
     else:
         return None
-    if rows and earlier is not None and rows[0][1].before != version:
+    if writes is not None and earlier is not None and writes.before != version:
         notes.append("It was changed beside the server before the first of these operations.")
-    notes += [
-        f"It was changed beside the server between {former} and {next_one}."
-        for (former, done), (next_one, row) in pairwise(rows) if done.after != row.before
-    ]
+    notes += [] if writes is None else writes.notes
     if version == later.version and not notes:
         return None
-    summary, diff = _diff(source, later, version, holders, notes)
+    summary: str | None = None
+    diff: str | None = None
+    if is_diff_told:
+        summary, diff = _diff(source, later, version, holders, notes)
+    else:
+        notes.append("The diffs before it are long enough: ask for a shorter range to see this one.")
     return FileDifference(
         workspace_id=workspace_id, path=later.path, before=version, after=later.version,
-        operations=tuple(dict.fromkeys(operation_id for operation_id, _ in rows)), summary=summary, diff=diff,
+        operations=() if writes is None else tuple(writes.operations), summary=summary, diff=diff,
         notes=tuple(notes),
     )
 

@@ -43,13 +43,15 @@ def work_done(source: LogSource, work_id: str) -> WorkDone:
     """
     known = _read(source, work_id)
     selected, left_out = _complete(known)
-    for undo in sorted(selected, key=known.order.__getitem__, reverse=True):
-        pair = {undo, *known.undoes.get(undo, ())}
-        others = selected - pair
+    undone_by: dict[OperationId, list[OperationId]] = {}
+    for each, undo in known.undone_by.items():
+        undone_by.setdefault(undo, []).append(each)
+    for undo in sorted(selected & known.undoes.keys(), key=known.order.__getitem__, reverse=True):
+        pair = {undo, *known.undoes[undo]}
         is_in_force = known.undone_by.get(undo) not in selected
-        is_cancelled = undo in known.undoes and pair <= selected and is_in_force
-        if is_cancelled and not any(known.undone_by.get(each) in pair for each in others):
-            selected = others
+        undone = (each for part in pair for each in undone_by.get(part, ()))
+        if pair <= selected and is_in_force and not any(each in selected and each not in pair for each in undone):
+            selected -= pair
     newest_first = sorted(selected, key=known.order.__getitem__, reverse=True)
     return WorkDone(tuple(newest_first), tuple(sorted(left_out, key=known.order.__getitem__)), known.command_count)
 
@@ -103,7 +105,7 @@ def _position_before(source: LogSource, work_id: str) -> int:
     """Return where to begin: right before the work was opened; 0 for one that nobody opened."""
     for item in source.open_items():
         if item.kind == "steering":
-            for recorded in source.read_stream(item.stream_id):
+            for recorded in source.walk_stream(item.stream_id):
                 if isinstance(recorded.event, WorkOpened) and recorded.event.work_id == work_id:
                     return recorded.position
     return 0

@@ -1,9 +1,10 @@
 """What an audit remembers while it walks through a log: the streams that are open, and little else.
 
 A stream that is over is forgotten; when one more event of it comes, its past is read again. So memory grows with what
-is open at a time, never with the log. A stack is over each time that it is empty, and then comes again with a longer
-past, which isn't to be read each time: as many as were met last rest. Streams that are damaged are set aside: what
-can't be folded isn't judged.
+is open at a time, never with the log. A stack is over each time that it is empty, and a claim each time that nobody
+looks at it, and then they come again with a longer past. That isn't to be read each time: as many as were met last
+rest, and of the others the last event tells the state. Streams that are damaged are set aside: what can't be folded
+isn't judged.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from codespace_es.aggregates.approval import APPROVAL
-from codespace_es.aggregates.claim import CLAIM
+from codespace_es.aggregates.claim import CLAIM, ClaimTaken
 from codespace_es.aggregates.instance import INSTANCE
 from codespace_es.aggregates.instance import Running as RunningInstance
 from codespace_es.aggregates.operation import OPERATION
@@ -43,7 +44,7 @@ DECIDERS: Mapping[str, Decider[Any, Any]] = MappingProxyType({
 """How the streams of each kind are folded, by what stands before the first `-` of their name."""
 
 _NEVER_OVER = ("store", "wsp-", "steer-")
-_STACK = "pend-"
+_COME_AGAIN = ("pend-", "claim-")
 _RESTING_MAX = 1_000
 
 
@@ -137,11 +138,11 @@ class Memory:
             kind = _INDEX_KINDS.get(stream_id.partition("-")[0])
             if not stream_id.startswith(_NEVER_OVER) and (stream_id, kind) not in self.open:
                 state = self._states.pop(stream_id, None)
-                if state is not None and stream_id.startswith(_STACK):
+                if state is not None and stream_id.startswith(_COME_AGAIN):
                     self._rest(stream_id, state)
 
     def _rest(self, stream_id: StreamId, state: tuple[int, object]) -> None:
-        """Keep an empty stack aside, in the place of the one that has rested longest."""
+        """Keep what may come again aside, in the place of the one that has rested longest."""
         self._resting[stream_id] = state
         if len(self._resting) > _RESTING_MAX:
             del self._resting[next(iter(self._resting))]
@@ -154,12 +155,29 @@ class Memory:
         if recorded.version == 1:
             return 0, decider.initial_state
         try:
-            past = [each for each in self._source.read_stream(recorded.stream_id) if each.position < recorded.position]
-            return (past[-1].version if past else 0), decider.fold_recorded(past)
+            short = self._recall_last(recorded) if recorded.stream_id.startswith(_COME_AGAIN) else None
+            return short or self._recall_all(recorded, decider)
         except (UnknownTopicError, StoreUnavailableError, AssertionError):
             # Something before or after is damaged; the walk itself names it where it stands.
             self.set_aside(recorded.stream_id)
             return None
+
+    def _recall_last(self, recorded: RecordedEvent) -> tuple[int, object] | None:
+        """Return version and state by the event before `recorded`, of a stream that could be folded up to there."""
+        last = next(self._source.walk_stream(recorded.stream_id, after=recorded.version - 2), None)
+        if last is None or last.version != recorded.version - 1 or last.position >= recorded.position:
+            return None  # versions are missing: all of it says which is the last
+        taken = isinstance(last.event, ClaimTaken)
+        if recorded.stream_id.startswith("claim-"):
+            return last.version, CLAIM.fold([last.event] if taken else [])
+        return last.version, PENDING.initial_state  # what isn't open is empty
+
+    def _recall_all(self, recorded: RecordedEvent, decider: Decider[Any, Any]) -> tuple[int, object]:
+        version, state = 0, decider.initial_state
+        for each in self._source.walk_stream(recorded.stream_id):
+            if each.position < recorded.position:
+                version, state = each.version, decider.evolve(state, each.event)
+        return version, state
 
     def _index(self, recorded: RecordedEvent, envelope: Envelope) -> None:
         stream_id = recorded.stream_id

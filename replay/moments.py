@@ -56,14 +56,30 @@ def event_at(source: LogSource, position: int) -> RecordedEvent | None:
 def _position_of_event(source: LogSource, name: str) -> int | None:
     versioned = _VERSIONED.fullmatch(name)
     if versioned is not None and len(versioned["version"]) <= 18:
-        stream = source.read_stream(StreamId(versioned["stream"]))
-        return next((each.position for each in stream if each.version == int(versioned["version"])), None)
-    stream = source.read_stream(StreamId(name))
-    if not stream:
-        claims = [each.event for each in source.read_stream(claim_stream("operation_key", name))]
-        holders = [claim.holder_id for claim in claims if isinstance(claim, ClaimTaken)]
-        stream = source.read_stream(StreamId(holders[-1])) if holders else ()
-    return stream[-1].position if stream else None
+        version = int(versioned["version"])
+        found = next(source.walk_stream(StreamId(versioned["stream"]), after=version - 1), None)
+        return found.position if found is not None and found.version == version else None
+    last = _last_of(source, StreamId(name))
+    if last is None:
+        holder = holder_of_key(source, name)
+        last = None if holder is None else _last_of(source, holder)
+    return None if last is None else last.position
+
+
+def holder_of_key(source: LogSource, key: str) -> StreamId | None:
+    """Return the stream of what holds an operation key, or was the last to; None if nothing ever did."""
+    holder: StreamId | None = None
+    for each in source.walk_stream(claim_stream("operation_key", key)):
+        if isinstance(each.event, ClaimTaken):
+            holder = StreamId(each.event.holder_id)
+    return holder
+
+
+def _last_of(source: LogSource, stream_id: StreamId) -> RecordedEvent | None:
+    last: RecordedEvent | None = None
+    for last in source.walk_stream(stream_id):  # noqa: B007 - the last one is wanted
+        pass
+    return last
 
 
 def _position_at(source: LogSource, text: str, head: int) -> int | None:

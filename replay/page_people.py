@@ -30,6 +30,8 @@ def works(told: Gathered) -> Iterator[str]:
             f'<span class="quiet">{shown(work.workspace_id)}</span></summary><div>'
         )
         yield from _intents(work.intents)
+        if more := work.intent_count - len(work.intents):
+            yield f'<p class="quiet">{more:,} more, which are over, are not told here.</p>'
         yield "</div></details>"
     if told.loose_intents:
         yield "<details open><summary><span class=\"grow\">Instructions that belong to no work</span></summary><div>"

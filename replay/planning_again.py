@@ -15,7 +15,7 @@ from codespace_es.vocabulary.event import ABSENT
 from codespace_es.vocabulary.file_change import FileImage, PlannedFile
 from codespace_es.vocabulary.identifiers import StreamId
 from replay.files_at import read_version
-from replay.source import LogSource
+from replay.source import LogSource, first_of
 
 _NEW_FILE_MODE = 0o644
 
@@ -106,10 +106,10 @@ def _undo_again(source: LogSource, stream_id: StreamId, minted: OperationMinted)
         raise NotPlannableError("what it was asked to undo can't be read") from None
     undone = {}
     for name in names:
-        opening = source.read_stream(StreamId(name))[:1]
-        if not opening or not isinstance(opening[0].event, OperationMinted):
+        opening = first_of(source, name)
+        if opening is None or not isinstance(opening.event, OperationMinted):
             raise NotPlannableError("what it undid isn't recorded")
-        undone[opening[0].position] = opening[0].event.plan
+        undone[opening.position] = opening.event.plan
     return invert_plans([undone[position] for position in sorted(undone, reverse=True)])
 
 

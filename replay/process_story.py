@@ -4,7 +4,7 @@ Nothing here asks a process: what a living one prints is known to its server alo
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -12,7 +12,7 @@ from codespace_es.aggregates.process import ProcessExited, ProcessNotStarted, Pr
 from codespace_es.projections.process_status import ProcessReport, project
 from codespace_es.vocabulary.event import Body, RecordedEvent
 from codespace_es.vocabulary.identifiers import StreamId
-from replay.source import LogSource
+from replay.source import LogSource, first_of
 
 
 class ProcessStory(BaseModel):
@@ -28,23 +28,31 @@ class ProcessStory(BaseModel):
     note: str | None = Field(default=None, description="What of its output isn't here, and why.")
 
 
-def tell_process(source: LogSource, recorded: Sequence[RecordedEvent]) -> ProcessStory:
-    """Return the story of the command whose stream `recorded` is."""
-    stream_id, first, last = recorded[0].stream_id, recorded[0].event, recorded[-1].event
+def tell_process(source: LogSource, stream_id: StreamId) -> ProcessStory:
+    """Return the story of the command whose stream is there."""
+    began = first_of(source, stream_id)
+    assert began is not None, "somebody has seen it"
+    first = began.event
     assert isinstance(first, ProcessSpawned | ProcessNotStarted), "a process' stream begins with one of these"
     argv = source.read_body(stream_id, first.request.argv.digest)
     told = {"argv": None if argv is None else tuple(json.loads(argv))}
     if isinstance(first, ProcessNotStarted):
         return ProcessStory.model_validate({**told, "refusal": first.fault.message})
-    owner = None if isinstance(last, ProcessExited) else recorded[0].envelope.instance_id
-    report = project(recorded, owner=owner)
-    if not isinstance(last, ProcessExited):
+    report = _report_of(source, began)
+    ends = (each.event for each in source.walk_stream(stream_id) if isinstance(each.event, ProcessExited))
+    last = next(ends, None)
+    if last is None:
         note = "It runs, as far as the log knows; what it prints is kept by its server until it ends."
         return ProcessStory.model_validate({**told, "report": report, "note": note})
     head, tail = (_text(source, stream_id, body) for body in (last.output_head, last.output_tail))
     return ProcessStory.model_validate(
         {**told, "report": report, "output_head": head, "output_tail": tail, "note": _gap(last, tail)}
     )
+
+
+def _report_of(source: LogSource, began: RecordedEvent) -> ProcessReport:
+    report = project(source.walk_stream(began.stream_id), owner=began.envelope.instance_id)
+    return report.model_copy(update={"owner": None}) if report.eof else report
 
 
 def _text(source: LogSource, stream_id: StreamId, body: Body | None) -> str | None:
@@ -70,6 +78,6 @@ def list_processes(source: LogSource, *, is_all: bool) -> Iterator[ProcessReport
     else:
         streams = (item.stream_id for item in source.open_items() if item.kind == "process")
     for stream_id in streams:
-        recorded = source.read_stream(stream_id)
-        is_over = isinstance(recorded[-1].event, ProcessExited)
-        yield project(recorded, owner=None if is_over else recorded[0].envelope.instance_id)
+        began = first_of(source, stream_id)
+        if began is not None:
+            yield _report_of(source, began)

@@ -25,7 +25,7 @@ class Removals:
     @cached_property
     def _by_content(self) -> dict[tuple[str, Digest], RecordedEvent]:
         found: dict[tuple[str, Digest], RecordedEvent] = {}
-        for recorded in self._source.read_stream(STORE_STREAM):
+        for recorded in self._source.walk_stream(STORE_STREAM):
             if not isinstance(recorded.event, StoreBodiesRemoved):
                 continue
             content = self._source.read_body(recorded.stream_id, recorded.event.digests.digest)

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import takewhile
-from typing import Any
 
 from codespace_es.aggregates.approval import ApprovalCreated
 from codespace_es.aggregates.instance import InstanceCallRefused, InstanceStarted
 from codespace_es.aggregates.operation import OperationMinted
 from codespace_es.aggregates.pending.events import PendingActionPopped, PendingActionPushed
-from codespace_es.aggregates.process import PROCESS, Exited, NotStarted, ProcessNotStarted, ProcessSpawned
+from codespace_es.aggregates.process import Exited, NotStarted, ProcessNotStarted, ProcessSpawned
 from codespace_es.aggregates.process import Running as RunningProcess
 from codespace_es.ports.log import StoreUnavailableError
 from codespace_es.projections.approval_status import ApprovalReport
@@ -24,22 +23,24 @@ from codespace_es.projections.approval_status import project as approval_of
 from codespace_es.projections.operation_status import OperationReport
 from codespace_es.projections.operation_status import project as report_of
 from codespace_es.projections.timeline import TimelineEntry, project
-from codespace_es.vocabulary.decider import Decider
 from codespace_es.vocabulary.event import Body, RecordedEvent
 from codespace_es.vocabulary.identifiers import StreamId
 from replay.checkpoint import store_id_of
 from replay.difference import FileDifference, difference
-from replay.memory import DECIDERS
 from replay.removals import Removals
-from replay.source import LogSource
-from replay.state_at import fold_past
+from replay.source import LogSource, first_of
+from replay.state_at import FoldedTo, fold_to, past_of
 from replay.story import FileStory, tell_files
 from replay.verify import VerifyReport, verify
-from replay.work_story import IntentStory, WorkStory, fold_steering, names_of, tell_intent, tell_work
+from replay.work_story import INTENTS_SHOWN_MAX, IntentStory, WorkStory, fold_steering, names_of, tell_intent, tell_work
 
 ENTRIES_MAX = 2_000
 THINGS_MAX = 500
 """Operations, commands and holds told in full; of each kind."""
+_INTENTS_MAX = 5_000
+"""Instructions of all works."""
+NAMES_MAX = 100
+"""Servers and clients; of each."""
 _OUTPUT_CHARACTERS_MAX = 4_000
 
 
@@ -169,10 +170,10 @@ def _note(told: Gathered, recorded: RecordedEvent, entry: TimelineEntry) -> None
     told.entry_count += 1
     if len(told.entries) < ENTRIES_MAX:
         told.entries.append(entry)
-    if entry.client is not None and entry.client not in told.clients:
+    if entry.client is not None and entry.client not in told.clients and len(told.clients) < NAMES_MAX:
         told.clients.append(entry.client)
     event = recorded.event
-    if isinstance(event, InstanceStarted):
+    if isinstance(event, InstanceStarted) and len(told.servers) < NAMES_MAX:
         told.servers.append(f"{event.software} on {event.host}, {recorded.stream_id}")
     if isinstance(event, InstanceCallRefused):
         told.refusals[event.tool, event.code.value] += 1
@@ -192,18 +193,18 @@ def _tell(
     told.counts[kind] += 1
     if told.counts[kind] > THINGS_MAX:
         return
-    stream = [each for each in source.read_stream(stream_id) if each.position <= told.end]
-    if not stream or type(stream[0].event) is not type(event):
+    first = first_of(source, stream_id)
+    (folded,) = fold_to(source, stream_id, (told.end,))
+    if first is None or folded is None or type(first.event) is not type(event):
         raise StoreUnavailableError(f"{stream_id} doesn't begin where it does, see `verify`")
-    fold_past(_decider_of(stream_id), stream)
     if isinstance(event, OperationMinted):
-        report = report_of(stream)
+        report = report_of(past_of(source, stream_id, told.end))
         files = tell_files(source, stream_id, event, removals)
         told.operations.append(ToldOperation(report, entry, files, event.approval_id))
     elif isinstance(event, ApprovalCreated):
-        told.approvals.append(ToldApproval(approval_of(stream), entry))
+        told.approvals.append(ToldApproval(approval_of(past_of(source, stream_id, told.end)), entry))
     else:
-        told.commands.append(_command(source, stream, entry))
+        told.commands.append(_command(source, folded, entry))
 
 
 def _note_action(told: Gathered, recorded: RecordedEvent, entry: TimelineEntry) -> None:
@@ -218,28 +219,21 @@ def _note_action(told: Gathered, recorded: RecordedEvent, entry: TimelineEntry) 
 
 def _tell_works(source: LogSource, told: Gathered, stream_id: StreamId, names: set[str]) -> None:
     """Tell the works and instructions of one workspace that the range is about, as they were at its end."""
-    state = fold_steering(each for each in source.read_stream(stream_id) if each.position <= told.end)
+    state = fold_steering(past_of(source, stream_id, told.end))
     belonging = {intent.work_id for name, intent in state.intents.items() if name in names}
     for work_id in state.works:
         if work_id in names or work_id in belonging:
             told.counts["work"] += 1
+            room = min(INTENTS_SHOWN_MAX, _INTENTS_MAX - sum(len(each.intents) for each in told.works))
             if len(told.works) < THINGS_MAX:
-                told.works.append(tell_work(source, stream_id, state, work_id))
-    told.loose_intents += [
-        tell_intent(source, stream_id, each) for each in state.attached(None) if each.intent_id in names
-    ][: THINGS_MAX]
+                told.works.append(tell_work(source, stream_id, state, work_id, intents_max=room))
+    loose = [each for each in state.attached(None) if each.intent_id in names]
+    room = THINGS_MAX - len(told.loose_intents)
+    told.loose_intents += [tell_intent(source, stream_id, each) for each in loose[:room]]
 
 
-def _decider_of(stream_id: str) -> Decider[Any, Any]:
-    decider = DECIDERS.get(stream_id.partition("-")[0])
-    if decider is None:
-        raise StoreUnavailableError(f"no kind of stream is named like {stream_id}")
-    return decider
-
-
-def _command(source: LogSource, stream: Sequence[RecordedEvent], entry: TimelineEntry) -> ToldCommand:
-    state = PROCESS.fold_recorded(stream)
-    stream_id = stream[0].stream_id
+def _command(source: LogSource, folded: FoldedTo, entry: TimelineEntry) -> ToldCommand:
+    state, stream_id = folded.state, folded.last.stream_id
     request = state.refused.request if isinstance(state, NotStarted) else None
     output: str | None = None
     is_success: bool | None = False

@@ -42,8 +42,11 @@ class LogSource(Protocol):
         """Yield the events with position > `after`, in order of position."""
         ...
 
-    def read_stream(self, stream_id: StreamId) -> Sequence[RecordedEvent]:
-        """Return all events of a stream in order; empty if there is none."""
+    def walk_stream(self, stream_id: StreamId, *, after: int = 0) -> Iterator[RecordedEvent]:
+        """Yield the events of a stream with version > `after`, in order, a few held at a time.
+
+        A stream may be as long as the log: whoever wants its first event, or folds it, comes here.
+        """
         ...
 
     def read_body(self, stream_id: StreamId, digest: Digest) -> bytes | None:
@@ -61,3 +64,8 @@ class LogSource(Protocol):
     def damage(self) -> Iterator[str]:
         """Yield what is wrong with the file or the tables themselves, beneath the rows, one sentence each."""
         ...
+
+
+def first_of(source: LogSource, stream_id: StreamId | str) -> RecordedEvent | None:
+    """Return the first event of a stream; None if there is none. Raises UnknownTopicError, StoreUnavailableError."""
+    return next(source.walk_stream(StreamId(stream_id)), None)

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from codespace_es.aggregates.approval import ApprovalConsumed, ApprovalCreated, ApprovalDenied, ApprovalExpired
@@ -23,12 +24,14 @@ from codespace_es.aggregates.steering.events import WorkClosed, WorkOpened
 from codespace_es.vocabulary.event import Event, RecordedEvent
 from codespace_es.vocabulary.identifiers import StreamId
 from replay.checkpoint import store_id_of
-from replay.source import LogSource
+from replay.source import LogSource, first_of
 
 _SCOPE = "codespace-es"
 _INTERNAL = 1
 _OK, _ERROR = 1, 2
 _SERVERS_REMEMBERED_MAX = 1_000
+_MOMENTS_MAX = 128
+"""How many events a span tells; the limit that OpenTelemetry's own libraries begin with."""
 _BAD_ENDS = ("rejected", "failed_rolled_back", "failed_partial", "unknown")
 
 Facts = dict[str, str | int | bool | None]
@@ -49,7 +52,8 @@ class _Span(NamedTuple):
     problem: str | None = None
     """Why it didn't succeed."""
     moments: Sequence[RecordedEvent] = ()
-    """What happened within it."""
+    """What happened within it, the first of it."""
+    moments_left_out: int = 0
     links: tuple[tuple[str, str], ...] = ()
     """Roots and things of other spans that it refers to."""
 
@@ -73,6 +77,8 @@ class Spans:
         self._source = source
         self._store_id = store_id_of(source)
         self._servers: OrderedDict[str, InstanceStarted | None] = OrderedDict()
+        self._works: dict[StreamId, dict[str, RecordedEvent]] = {}
+        """The works that are open where the reading is, by their workspace's stream; begins with the first one met."""
 
     def ended_by(self, recorded: RecordedEvent) -> _Span | None:
         """Return the span that ends with an event; None for most."""
@@ -83,6 +89,9 @@ class Spans:
                 return self._command(recorded, recorded.event)
             case ApprovalConsumed() | ApprovalDenied() | ApprovalExpired():
                 return self._hold(recorded, recorded.event)
+            case WorkOpened():
+                self._open_works(recorded)[recorded.event.work_id] = recorded
+                return None
             case WorkClosed():
                 return self._work(recorded, recorded.event)
             case _:
@@ -104,6 +113,7 @@ class Spans:
             "events": [
                 {"timeUnixNano": _nanoseconds(each.envelope.recorded_at), "name": each.topic} for each in span.moments
             ],
+            **({"droppedEventsCount": span.moments_left_out} if span.moments_left_out else {}),
             "links": [
                 {"traceId": self._id(root, 16), "spanId": self._id(thing, 8)} for root, thing in span.links
             ],
@@ -114,7 +124,7 @@ class Spans:
         return {"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}
 
     def _operation(self, recorded: RecordedEvent, finished: OperationFinished) -> _Span | None:
-        began = self._first(recorded.stream_id)
+        began = first_of(self._source, recorded.stream_id)
         if began is None or not isinstance(minted := began.event, OperationMinted):
             return None
         root, parent = _place(began, minted.work_id, minted.approval_id)
@@ -127,7 +137,7 @@ class Spans:
         }
         fault = finished.fault
         problem = f"{fault.code}: {fault.message}" if fault is not None else finished.status
-        undone = (self._first(each) for each in minted.undone)
+        undone = (first_of(self._source, each) for each in minted.undone)
         return _Span(
             name, recorded.stream_id, root, parent, began, recorded, facts,
             problem=problem if finished.status in _BAD_ENDS else None,
@@ -138,11 +148,11 @@ class Spans:
         )
 
     def _command(self, recorded: RecordedEvent, exited: ProcessExited) -> _Span | None:
-        stream = self._source.read_stream(recorded.stream_id)
-        if not stream or not isinstance(spawned := stream[0].event, ProcessSpawned):
+        began = first_of(self._source, recorded.stream_id)
+        if began is None or not isinstance(spawned := began.event, ProcessSpawned):
             return None
         request = spawned.request
-        root, parent = _place(stream[0], request.work_id, request.approval_id)
+        root, parent = _place(began, request.work_id, request.approval_id)
         facts: Facts = {
             "codespace.process.id": recorded.stream_id, "process.command_line": request.command_line,
             "process.pid": spawned.pid, "process.exit.code": exited.exit_code,
@@ -152,15 +162,15 @@ class Spans:
         }
         is_success = exited.termination == "exited" and exited.exit_code == 0
         told = f"exit code {exited.exit_code}" if exited.termination == "exited" else exited.termination
+        moments, left_out = self._inside(recorded, (ProcessInputSent, ProcessEndRequested))
         return _Span(
-            "exec_command", recorded.stream_id, root, parent, stream[0], recorded, facts,
-            problem=None if is_success else told,
-            moments=[each for each in stream if isinstance(each.event, ProcessInputSent | ProcessEndRequested)],
+            "exec_command", recorded.stream_id, root, parent, began, recorded, facts,
+            problem=None if is_success else told, moments=moments, moments_left_out=left_out,
         )
 
     def _hold(self, recorded: RecordedEvent, end: Event) -> _Span | None:
-        stream = self._source.read_stream(recorded.stream_id)
-        if not stream or not isinstance(created := stream[0].event, ApprovalCreated):
+        began = first_of(self._source, recorded.stream_id)
+        if began is None or not isinstance(created := began.event, ApprovalCreated):
             return None
         outcome = recorded.topic.split(".")[1]
         facts: Facts = {
@@ -170,31 +180,53 @@ class Spans:
         }
         fault = end.fault if isinstance(end, ApprovalConsumed) else None
         is_refused = not isinstance(end, ApprovalConsumed) or fault is not None
+        moments, left_out = self._inside(recorded, (Event,))
         return _Span(
             f"hold {created.tool}", recorded.stream_id, created.work_id or recorded.stream_id, created.work_id,
-            stream[0], recorded, facts, moments=stream[1:-1],
+            began, recorded, facts, moments=moments, moments_left_out=left_out,
             problem=(outcome if fault is None else f"{fault.code}: {fault.message}") if is_refused else None,
         )
 
     def _work(self, recorded: RecordedEvent, closed: WorkClosed) -> _Span | None:
-        stream = self._source.read_stream(recorded.stream_id)
-        opened = [
-            each for each in stream if isinstance(each.event, WorkOpened) and each.event.work_id == closed.work_id
-        ]
-        if not opened or not isinstance(work := opened[-1].event, WorkOpened):
+        opened = self._open_works(recorded).pop(closed.work_id, None)
+        if opened is None or not isinstance(work := opened.event, WorkOpened):
             return None
         facts: Facts = {"codespace.work.id": work.work_id, "codespace.workspace": work.workspace_id}
         name = f"work {work.title}" if work.title else "work"
-        return _Span(name, work.work_id, work.work_id, None, opened[-1], recorded, facts)
+        return _Span(name, work.work_id, work.work_id, None, opened, recorded, facts)
 
-    def _first(self, stream_id: StreamId | str) -> RecordedEvent | None:
-        stream = self._source.read_stream(StreamId(stream_id))
-        return stream[0] if stream else None
+    def _open_works(self, recorded: RecordedEvent) -> dict[str, RecordedEvent]:
+        """Return the works of a workspace that are open at an event of it; those of before are looked up once."""
+        known = self._works.get(recorded.stream_id)
+        if known is None:
+            known = self._works[recorded.stream_id] = {}
+            stream = self._source.walk_stream(recorded.stream_id)
+            for each in takewhile(lambda each: each.position < recorded.position, stream):
+                if isinstance(each.event, WorkOpened):
+                    known[each.event.work_id] = each
+                elif isinstance(each.event, WorkClosed):
+                    known.pop(each.event.work_id, None)
+        return known
+
+    def _inside(
+        self, recorded: RecordedEvent, kinds: tuple[type[Event], ...]
+    ) -> tuple[list[RecordedEvent], int]:
+        """Return the first events of these kinds between the first of a stream and `recorded`, and how many follow."""
+        found: list[RecordedEvent] = []
+        left_out = 0
+        stream = self._source.walk_stream(recorded.stream_id, after=1)
+        for each in takewhile(lambda each: each.position < recorded.position, stream):
+            if isinstance(each.event, kinds):
+                if len(found) < _MOMENTS_MAX:
+                    found.append(each)
+                else:
+                    left_out += 1
+        return found, left_out
 
     def _server(self, instance_id: str) -> Facts:
         """Return what is told of the server that recorded a span."""
         if instance_id not in self._servers:
-            first = self._first(instance_id)
+            first = first_of(self._source, instance_id)
             started = first.event if first is not None else None
             self._servers[instance_id] = started if isinstance(started, InstanceStarted) else None
             if len(self._servers) > _SERVERS_REMEMBERED_MAX:

@@ -6,7 +6,7 @@ one after the other, each folded from its own stream.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from itertools import takewhile
 from typing import Any
 
@@ -118,25 +118,58 @@ def aggregates_at(source: LogSource, position: int) -> Iterator[AggregateState]:
 
 def aggregate_at(source: LogSource, stream_id: str, position: int) -> AggregateState | None:
     """Return one aggregate as it was at `position`; None if it hadn't begun. Raises as `state_at`."""
-    decider = DECIDERS.get(stream_id.partition("-")[0])
-    past = [each for each in source.read_stream(StreamId(stream_id)) if each.position <= position]
-    if not past or decider is None:
+    (folded,) = fold_to(source, stream_id, (position,))
+    if folded is None:
         return None
-    state = fold_past(decider, past)
-    kind = past[0].topic.partition(".")[0]
+    kind = folded.last.topic.partition(".")[0]
     return AggregateState(
-        stream_id=stream_id, kind=kind, version=past[-1].version, position=past[-1].position,
-        state=type(state).__name__, facts=facts_of(state), report=report_of(past) if kind == "operation" else None,
+        stream_id=stream_id, kind=kind, version=folded.last.version, position=folded.last.position,
+        state=type(folded.state).__name__, facts=facts_of(folded.state),
+        report=report_of(past_of(source, stream_id, position)) if kind == "operation" else None,
     )
 
 
-def fold_past(decider: Decider[Any, Any], past: Sequence[RecordedEvent]) -> object:
-    """Return the state that a stream's events lead to. Raises StoreUnavailableError if they can't follow."""
+@dataclass(frozen=True, slots=True)
+class FoldedTo:
+    """A stream's state at a moment, and its last event until then."""
+
+    last: RecordedEvent
+    state: object
+
+
+def past_of(source: LogSource, stream_id: str, position: int) -> Iterator[RecordedEvent]:
+    """Yield the events of a stream up to a moment, in order."""
+    return takewhile(lambda each: each.position <= position, source.walk_stream(StreamId(stream_id)))
+
+
+def fold_to(
+    source: LogSource, stream_id: str, positions: Sequence[int], begun: FoldedTo | None = None
+) -> list[FoldedTo | None]:
+    """Return a stream as it was at each of some ascending moments, in one walk; None where it hadn't begun.
+
+    With `begun` the walk goes on from there; no moment lies before it. Raises as `state_at`.
+    """
+    decider = DECIDERS.get(stream_id.partition("-")[0])
+    if decider is None:
+        return [None for _ in positions]
+    folded: list[FoldedTo | None] = []
+    known = begun
+    for each in source.walk_stream(StreamId(stream_id), after=0 if begun is None else begun.last.version):
+        while len(folded) < len(positions) and each.position > positions[len(folded)]:
+            folded.append(known)
+        if len(folded) == len(positions):
+            return folded
+        known = FoldedTo(each, evolve_on(decider, decider.initial_state if known is None else known.state, each))
+    return folded + [known] * (len(positions) - len(folded))
+
+
+def evolve_on(decider: Decider[Any, Any], state: object, recorded: RecordedEvent) -> object:
+    """Return the state after one more event. Raises StoreUnavailableError if it can't follow."""
     try:
-        return decider.fold_recorded(past)
+        return decider.evolve(state, recorded.event)
     except AssertionError as refusal:
         raise StoreUnavailableError(
-            f"{past[0].stream_id} tells a story that can't be, see `verify`: {refusal}"
+            f"{recorded.stream_id} tells a story that can't be, see `verify`: {refusal}"
         ) from refusal
 
 

@@ -4,15 +4,16 @@ An id is an operation, a process, a hold, an instance, a work, an instruction, a
 claim, `store`, or an operation key of a caller.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from codespace_es.aggregates.claim import ClaimTaken
 from codespace_es.aggregates.operation import OperationMinted
-from codespace_es.aggregates.pending.events import PendingActionPlaced
+from codespace_es.aggregates.pending.events import PendingActionPlaced, PendingActionPopped
 from codespace_es.projections.approval_status import ApprovalReport
 from codespace_es.projections.approval_status import project as tell_hold
 from codespace_es.projections.operation_status import OperationReport
@@ -22,14 +23,18 @@ from codespace_es.v4a.diff import DiffWriter, file_diff
 from codespace_es.vocabulary.event import ABSENT, RecordedEvent, Version
 from codespace_es.vocabulary.file_change import PlannedFile
 from codespace_es.vocabulary.identifiers import StreamId, claim_stream
+from replay.moments import event_at, holder_of_key
 from replay.process_story import ProcessStory, tell_process
 from replay.removals import Removals
-from replay.source import LogSource
+from replay.source import LogSource, first_of
 from replay.work_story import BEGINNINGS, IntentStory, WorkStory, tell_steering
 
 _NEAR_EVENTS = 64
 """How far around a stream's own events others of the same call are looked for: an append's stand side by side."""
 _BEGUN_SHOWN_MAX = 1_000
+_RELATED_SHOWN_MAX = 1_000
+_EVENTS_SHOWN_EACH_MAX = 500
+"""Of a thing that has more than twice as many events, so many of the first and so many of the last are told."""
 
 
 class NothingRecordedError(LookupError):
@@ -53,9 +58,12 @@ class Story(BaseModel):
 
     id: str = Field(description="Its stream, or the work, instruction or action in one.")
     kind: str = Field(description="operation, process, instance, work, intent, action, or the stream's own.")
-    events: tuple[TimelineEntry, ...] = Field(description="Its own events.")
+    events: tuple[TimelineEntry, ...] = Field(
+        description="Its own events; of more than 1,000, the first 500 and the last 500."
+    )
+    event_count: int = Field(description="How many it has.")
     details: tuple[dict[str, Any], ...] = Field(description="The same events as they were recorded, in full.")
-    related: tuple[TimelineEntry, ...] = Field(default=(), description="Other events of the same calls and appends.")
+    related: tuple[TimelineEntry, ...] = Field(default=(), description="Others of the same calls; at most 1,000.")
     report: OperationReport | None = Field(default=None, description="What operation_status says of it.")
     process: ProcessStory | None = Field(default=None, description="What became of a command, and its output.")
     approval: ApprovalReport | None = Field(default=None, description="Who asked for a hold, who decided, and how.")
@@ -77,52 +85,89 @@ def tell(source: LogSource, name: str) -> Story:
         UnknownTopicError: a newer version has written part of it.
         StoreUnavailableError: the log can't be read.
     """
-    recorded = source.read_stream(StreamId(name))
-    if not recorded and (steering := tell_steering(source, name)) is not None:
+    stream_id = StreamId(name)
+    first = first_of(source, stream_id)
+    if first is None and (steering := tell_steering(source, name)) is not None:
         kind = "work" if steering.work is not None else "intent"
-        story = _story(source, name, kind, steering.recorded)
+        story = _story(source, name, kind, _ends_of(steering.recorded))
         return story.model_copy(update={"work": steering.work, "intent": steering.intent})
-    if not recorded:
-        recorded = _holder_of_key(source, name)
-    kind = recorded[0].topic.partition(".")[0]
-    if isinstance(placed := recorded[0].event, PendingActionPlaced):
-        stack = source.read_stream(placed.stack_id)
-        recorded = [*(each for each in stack if getattr(each.event, "action_id", None) == name), *recorded]
-        return _story(source, name, "action", sorted(recorded, key=lambda each: each.position))
-    story = _story(source, recorded[0].stream_id, kind, recorded)
-    if isinstance(recorded[0].event, OperationMinted):
-        return story.model_copy(update=_operation(source, recorded, recorded[0].event))
+    if first is None:
+        stream_id, first = _holder_of_key(source, name)
+    kind = first.topic.partition(".")[0]
+    if isinstance(placed := first.event, PendingActionPlaced):
+        return _story(source, name, "action", _ends_of(_of_action(source, first, placed)))
+    ends = _ends_of(source.walk_stream(stream_id))
+    story = _story(source, stream_id, kind, ends)
+    if isinstance(first.event, OperationMinted):
+        return story.model_copy(update=_operation(source, first, first.event))
     if kind == "process":
-        began = _start_of(source, recorded[0].envelope.instance_id)
-        return story.model_copy(update={"process": tell_process(source, recorded), "instance": began})
+        began = _start_of(source, first.envelope.instance_id)
+        return story.model_copy(update={"process": tell_process(source, stream_id), "instance": began})
     if kind == "approval":
-        return story.model_copy(update={"approval": tell_hold(recorded)})
+        return story.model_copy(update={"approval": tell_hold(source.walk_stream(stream_id))})
     if kind == "instance":
-        return story.model_copy(update=_instance(source, recorded))
+        return story.model_copy(update=_instance(source, ends.recorded))
     return story
 
 
-def _story(source: LogSource, name: str, kind: str, recorded: Sequence[RecordedEvent]) -> Story:
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """The first and the last of some events, and how many there are."""
+
+    recorded: Sequence[RecordedEvent]
+    count: int
+
+
+def _ends_of(events: Iterable[RecordedEvent]) -> _Ends:
+    left = iter(events)
+    first = list(islice(left, _EVENTS_SHOWN_EACH_MAX))
+    count = len(first)
+    last: deque[RecordedEvent] = deque(maxlen=_EVENTS_SHOWN_EACH_MAX)
+    for each in left:
+        count += 1
+        last.append(each)
+    return _Ends((*first, *last), count)
+
+
+def _of_action(
+    source: LogSource, place: RecordedEvent, placed: PendingActionPlaced
+) -> Iterator[RecordedEvent]:
+    """Yield the events of an action: its stack's that name it, from its push, which its place stands behind."""
+    pushed = event_at(source, place.position - 1)
+    if pushed is None or pushed.stream_id != placed.stack_id:
+        yield place
+        return
+    yield pushed
+    yield place
+    for each in source.walk_stream(placed.stack_id, after=pushed.version):
+        if getattr(each.event, "action_id", None) == place.stream_id:
+            yield each
+            if isinstance(each.event, PendingActionPopped):
+                return
+
+
+def _story(source: LogSource, name: str, kind: str, ends: _Ends) -> Story:
     return Story(
         id=name,
         kind=kind,
-        events=tuple(project(each) for each in recorded),
-        details=tuple(each.event.model_dump(mode="json", exclude_none=True) for each in recorded),
-        related=tuple(_related(source, recorded)),
+        events=tuple(project(each) for each in ends.recorded),
+        event_count=ends.count,
+        details=tuple(each.event.model_dump(mode="json", exclude_none=True) for each in ends.recorded),
+        related=tuple(islice(_related(source, ends.recorded), _RELATED_SHOWN_MAX)),
     )
 
 
-def _holder_of_key(source: LogSource, key: str) -> Sequence[RecordedEvent]:
-    """Return the events of what holds an operation key. Raises NothingRecordedError."""
-    claim = source.read_stream(claim_stream("operation_key", key))
-    for each in reversed(claim):
-        if isinstance(each.event, ClaimTaken):
-            if held := source.read_stream(StreamId(each.event.holder_id)):
-                return held
-            msg = f"The key {key!r} belongs to {each.event.holder_id!r}, of which nothing is recorded; see `verify`."
-            raise NothingRecordedError(msg)
-    msg = f"The log knows no id and no operation key {key!r}."
-    raise NothingRecordedError(msg)
+def _holder_of_key(source: LogSource, key: str) -> tuple[StreamId, RecordedEvent]:
+    """Return the stream of what holds an operation key, and its first event. Raises NothingRecordedError."""
+    holder = holder_of_key(source, key)
+    if holder is None:
+        msg = f"The log knows no id and no operation key {key!r}."
+        raise NothingRecordedError(msg)
+    first = first_of(source, holder)
+    if first is None:
+        msg = f"The key {key!r} belongs to {str(holder)!r}, of which nothing is recorded; see `verify`."
+        raise NothingRecordedError(msg)
+    return holder, first
 
 
 def _related(source: LogSource, recorded: Sequence[RecordedEvent]) -> Iterator[TimelineEntry]:
@@ -138,16 +183,16 @@ def _related(source: LogSource, recorded: Sequence[RecordedEvent]) -> Iterator[T
         done = max(done, end)
 
 
-def _operation(source: LogSource, recorded: Sequence[RecordedEvent], minted: OperationMinted) -> dict[str, Any]:
-    stream_id = recorded[0].stream_id
+def _operation(source: LogSource, first: RecordedEvent, minted: OperationMinted) -> dict[str, Any]:
+    stream_id = first.stream_id
     request = source.read_body(stream_id, minted.request.digest)
     key = minted.operation_key
     return {
-        "report": report_of(recorded),
+        "report": report_of(source.walk_stream(stream_id)),
         "files": tell_files(source, stream_id, minted, Removals(source)),
         "request": None if request is None else request.decode("utf-8", "replace"),
         "claim_id": None if key is None else claim_stream("operation_key", key),
-        "instance": _start_of(source, recorded[0].envelope.instance_id),
+        "instance": _start_of(source, first.envelope.instance_id),
     }
 
 
@@ -185,8 +230,8 @@ def _image(source: LogSource, stream_id: StreamId, version: Version) -> bytes | 
 
 
 def _start_of(source: LogSource, instance_id: str) -> TimelineEntry | None:
-    stream = source.read_stream(StreamId(instance_id))
-    return project(stream[0]) if stream else None
+    first = first_of(source, instance_id)
+    return None if first is None else project(first)
 
 
 def _instance(source: LogSource, recorded: Sequence[RecordedEvent]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from codespace_es.projections.timeline import TimelineEntry, fields_of, project
 from codespace_es.vocabulary.event import Event, RecordedEvent
 from codespace_es.vocabulary.identifiers import StreamId
-from replay.source import LogSource
+from replay.source import LogSource, first_of
 from replay.work_story import intents_of, names_of
 
 _STREAMS_REMEMBERED_MAX = 10_000
@@ -145,10 +145,7 @@ class Timeline:
         own = workspaces_named(recorded.event) | {recorded.stream_id}
         first = self._workspaces.get(recorded.stream_id)
         if first is None:
-            opening = recorded
-            if recorded.version > 1:
-                opening = self._source.read_stream(recorded.stream_id)[0]
-            first = workspaces_named(opening.event)
+            first = workspaces_named(self._opening(recorded).event)
             if not first and recorded.topic.startswith("claim."):
                 first = self._workspaces_of_holder(recorded.event)
             _remember(self._workspaces, recorded.stream_id, first)
@@ -172,15 +169,18 @@ class Timeline:
             return own
         first = self._named_first.get(stream_id)
         if first is None:
-            opening = recorded if recorded.version == 1 else self._source.read_stream(stream_id)[0]
-            first = names_of(opening.event)
+            first = names_of(self._opening(recorded).event)
             _remember(self._named_first, stream_id, first)
         return own | first
 
     def _workspaces_of_holder(self, event: Event) -> frozenset[str]:
         holder = getattr(event, "holder_id", None)
-        stream = self._source.read_stream(StreamId(holder)) if holder is not None else ()
-        return workspaces_named(stream[0].event) if stream else frozenset()
+        first = None if holder is None else first_of(self._source, holder)
+        return frozenset() if first is None else workspaces_named(first.event)
+
+    def _opening(self, recorded: RecordedEvent) -> RecordedEvent:
+        """Return the first event of the stream of `recorded`."""
+        return recorded if recorded.version == 1 else first_of(self._source, recorded.stream_id) or recorded
 
 
 def workspaces_named(event: Event) -> frozenset[str]:

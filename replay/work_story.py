@@ -22,6 +22,8 @@ from replay.moments import event_at
 from replay.source import LogSource
 
 _DONE_SHOWN_MAX = 1_000
+INTENTS_SHOWN_MAX = 1_000
+"""Of a work, with their texts."""
 BEGINNINGS = (OperationMinted, ProcessSpawned, ProcessNotStarted, ApprovalCreated)
 """Events with which something begins that was asked for."""
 
@@ -47,17 +49,20 @@ class WorkStory(BaseModel):
     workspace_id: str = Field(description="Where.")
     title: str | None = Field(default=None, description="What it is about.")
     state: str = Field(description="active, closing or closed.")
-    intents: tuple[IntentStory, ...] = Field(default=(), description="What people asked for in it, in order.")
+    intents: tuple[IntentStory, ...] = Field(
+        default=(), description="What people asked for in it, in order; of more than 1,000 what waits and the newest."
+    )
+    intent_count: int = Field(default=0, description="How much they asked for in all.")
     done: tuple[TimelineEntry, ...] = Field(default=(), description="What was begun for it; at most 1,000.")
     done_count: int = Field(default=0, description="How much was begun in all.")
 
 
 class SteeringOf(BaseModel):
-    """What a name leads to, and the events that are about it."""
+    """What a name leads to, and the events that are about it, to be taken once."""
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
 
-    recorded: tuple[RecordedEvent, ...]
+    recorded: Iterator[RecordedEvent]
     work: WorkStory | None = None
     intent: IntentStory | None = None
 
@@ -65,30 +70,42 @@ class SteeringOf(BaseModel):
 def tell_steering(source: LogSource, name: str) -> SteeringOf | None:
     """Return the story of the work or instruction `name`, None if there is none. Raises StoreUnavailableError."""
     for stream_id in _steering_streams(source):
-        recorded = source.read_stream(stream_id)
-        if not any(name in names_of(each.event) for each in recorded):
+        first = next((each for each in source.walk_stream(stream_id) if name in names_of(each.event)), None)
+        if first is None:
             continue
-        state = fold_steering(recorded)
+        state = fold_steering(source.walk_stream(stream_id))
         work, intent = state.works.get(WorkId(name)), state.intents.get(IntentId(name))
         if intent is not None:
-            return SteeringOf(recorded=_naming(recorded, {name}), intent=tell_intent(source, stream_id, intent))
+            told = tell_intent(source, stream_id, intent)
+            return SteeringOf(recorded=_naming(source, stream_id, {name}), intent=told)
         if work is not None:
-            told = tell_work(source, stream_id, state, work.work_id)
-            own = {name, *(each.intent_id for each in told.intents)}
-            opened = next(each.position for each in recorded if name in names_of(each.event))
-            done, count = _done(source, work.work_id, opened)
-            told = told.model_copy(update={"done": done, "done_count": count})
-            return SteeringOf(recorded=_naming(recorded, own), work=told)
+            story = tell_work(source, stream_id, state, work.work_id)
+            own = {name, *state.queue(work.work_id).members}
+            done, count = _done(source, work.work_id, first.position)
+            story = story.model_copy(update={"done": done, "done_count": count})
+            return SteeringOf(recorded=_naming(source, stream_id, own), work=story)
     return None
 
 
-def tell_work(source: LogSource, stream_id: StreamId, state: Steering, work_id: WorkId) -> WorkStory:
+def tell_work(
+    source: LogSource, stream_id: StreamId, state: Steering, work_id: WorkId, *, intents_max: int = INTENTS_SHOWN_MAX
+) -> WorkStory:
     """Return a work with its instructions, without what was done for it."""
-    work = state.works[work_id]
+    work, intents = state.works[work_id], state.attached(work_id)
     return WorkStory(
         work_id=work_id, workspace_id=work.workspace_id, title=work.title, state=work.phase,
-        intents=tuple(tell_intent(source, stream_id, each) for each in state.attached(work_id)),
+        intents=tuple(tell_intent(source, stream_id, each) for each in _chosen(intents, intents_max)),
+        intent_count=len(intents),
     )
+
+
+def _chosen(intents: Sequence[Intent], most: int) -> Sequence[Intent]:
+    """Return no more than `most` intents in their order: first what isn't over is chosen, then from the end."""
+    if len(intents) <= most:
+        return intents
+    by_need = [*(each for each in intents if not each.is_over), *(each for each in reversed(intents) if each.is_over)]
+    chosen = {each.intent_id for each in by_need[:most]}
+    return [each for each in intents if each.intent_id in chosen]
 
 
 def fold_steering(recorded: Iterable[RecordedEvent]) -> Steering:
@@ -103,7 +120,7 @@ def intents_of(source: LogSource, work_id: str) -> frozenset[str]:
     """Return the instructions that were ever meant for a work."""
     found: set[str] = set()
     for stream_id in _steering_streams(source):
-        for recorded in source.read_stream(stream_id):
+        for recorded in source.walk_stream(stream_id):
             event = recorded.event
             if getattr(event, "work_id", None) == work_id:
                 named = (getattr(event, "intent_id", None), *(event.adopted if isinstance(event, WorkOpened) else ()))
@@ -121,8 +138,8 @@ def _steering_streams(source: LogSource) -> Iterator[StreamId]:
     return (item.stream_id for item in source.open_items() if item.kind == "steering")
 
 
-def _naming(recorded: Sequence[RecordedEvent], names: set[str]) -> tuple[RecordedEvent, ...]:
-    return tuple(each for each in recorded if not names.isdisjoint(names_of(each.event)))
+def _naming(source: LogSource, stream_id: StreamId, names: set[str]) -> Iterator[RecordedEvent]:
+    return (each for each in source.walk_stream(stream_id) if not names.isdisjoint(names_of(each.event)))
 
 
 def tell_intent(source: LogSource, stream_id: StreamId, intent: Intent) -> IntentStory:

@@ -26,7 +26,7 @@ async def make_log(path: Path, events: int, life: int = 1) -> None:
     async with open_server(path, number=life) as server:
         await server.start()
         await server.apply({"first.txt": (None, b"")})
-        patches = (_patch(server.key, OperationId(f"op-{server.ids.uuid()}"), f"{life}-{number}")
+        patches = (patch_of(server.key, OperationId(f"op-{server.ids.uuid()}"), f"{life}-{number}")
                    for number in range(events // EVENTS_A_PATCH + 1))
         while some := list(islice(patches, _PATCHES_AN_APPEND)):
             begun = [event for begin, _, _, _ in some for event in begin]
@@ -37,7 +37,7 @@ async def make_log(path: Path, events: int, life: int = 1) -> None:
         await server.stop()
 
 
-def _patch(
+def patch_of(
     key: WorkspaceKey, operation_id: OperationId, number: str
 ) -> tuple[tuple[NewEvent, NewEvent], tuple[NewBody, ...], NewEvent, NewBody]:
     """Return how a patch begins, what is stored with that, how it ends, and its answer."""

@@ -58,6 +58,8 @@ def _print(story: Story) -> None:
         _print_output(story.process)
     print_heading("Events")
     print_entries(story.events)
+    if more := story.event_count - len(story.events):
+        click.echo(f"{more:,} events between the first and the last {len(story.events) // 2} aren't told.")
     if story.related:
         print_heading("In the same calls")
         print_entries(story.related)

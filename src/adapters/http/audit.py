@@ -24,7 +24,7 @@ from codespace_es.vocabulary.event import Caller
 from codespace_es.vocabulary.identifiers import StreamId
 from replay.attended import Attended
 from replay.removals import Removals
-from replay.source import LogSource
+from replay.source import LogSource, first_of
 from replay.state_at import LogState, state_at
 from replay.story import FileStory, tell_files
 from replay.timeline import Page, Timeline, Wanted
@@ -154,15 +154,15 @@ class Audit:
 
         def read(source: LogSource) -> OperationStory:
             stream_id = StreamId(asked.operation_id)
-            recorded = source.read_stream(stream_id) if asked.operation_id.startswith("op-") else ()
-            minted = recorded[0].event if recorded else None
-            if not isinstance(minted, OperationMinted):
+            first = first_of(source, stream_id) if asked.operation_id.startswith("op-") else None
+            minted = None if first is None else first.event
+            if first is None or not isinstance(minted, OperationMinted):
                 raise CodespaceError(
                     ErrorCode.OPERATION_NOT_FOUND, f"No operation {asked.operation_id[:100]!r} is recorded."
                 )
-            envelope = recorded[0].envelope
+            envelope = first.envelope
             return OperationStory(
-                report=report_of(recorded), began=envelope.channel, client=envelope.client,
+                report=report_of(source.walk_stream(stream_id)), began=envelope.channel, client=envelope.client,
                 files=tell_files(source, stream_id, minted, Removals(source)),
             )
 

@@ -13,7 +13,7 @@ from adapters.log.names import can_be_name
 from adapters.log.open_rows import OpenIndexDifference
 from adapters.log.places import LogPlace, connect_to_read
 from adapters.log.rows import Decoder, StoredRow
-from adapters.log.scanning import scan_events, scan_events_to
+from adapters.log.scanning import scan_events, scan_events_to, scan_stream
 from adapters.log.sqlite.connecting import driver
 from codespace_es.ports.log import Catalogue, OpenIndexRule, OpenItem, StoreUnavailableError
 from codespace_es.vocabulary.event import Digest, RecordedEvent
@@ -97,6 +97,12 @@ class LogReader:
             return []
         with _translated():
             return list(self._decoder.decode(_typed(self._connection.execute(statements.STREAM, (stream_id,)))))
+
+    def walk_stream(self, stream_id: StreamId, *, after: int = 0) -> Iterator[RecordedEvent]:
+        """Yield the events of a stream with version > `after`, in order, a few held at a time. Raises as `read_log`."""
+        if can_be_name(stream_id):
+            with _translated():
+                yield from self._decoder.decode(_typed(scan_stream(self._connection, stream_id, after=after)))
 
     def streams_beginning(self, beginning: str) -> Sequence[StreamId]:
         """Return the first two streams whose ids begin with `beginning`, or fewer; one look into the index each."""

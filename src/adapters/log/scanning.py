@@ -1,4 +1,4 @@
-"""Reading a whole log: in short reads, so that nothing is kept from being tidied up while somebody looks at a row.
+"""Reading a whole log, or a stream of any length: in short reads, so that nothing waits while somebody looks at a row.
 
 Events never change, so what was there when the reading began is all there is up to the head of that moment.
 """
@@ -9,6 +9,8 @@ from typing import Any
 from adapters.log import statements
 from adapters.log.database import Connection
 
+_ROWS_AT_FIRST = 8
+"""Many want the first few alone."""
 _ROWS_AT_ONCE = 1_000
 
 
@@ -28,12 +30,23 @@ def scan_events_to(
     last: int, connection: Connection, statement: str = statements.SLICE, *, after: int = 0
 ) -> Iterator[Any]:
     """Yield the rows of every event with `after` < position <= `last`, in order."""
+    limit = _ROWS_AT_FIRST
     while after < last:
-        rows = connection.execute(statement, (after, _ROWS_AT_ONCE)).fetchall()
+        rows = connection.execute(statement, (after, min(limit, last - after))).fetchall()
         if not rows:
             return
         for row in rows:
             if row[0] > last:
                 return
             yield row
-        after = rows[-1][0]
+        after, limit = rows[-1][0], min(4 * limit, _ROWS_AT_ONCE)
+
+
+def scan_stream(connection: Connection, stream_id: str, *, after: int = 0) -> Iterator[Any]:
+    """Yield the rows of a stream with version > `after`, in order."""
+    limit = _ROWS_AT_FIRST
+    while rows := connection.execute(statements.STREAM_SLICE, (stream_id, after, limit)).fetchall():
+        yield from rows
+        if len(rows) < limit:
+            return
+        after, limit = rows[-1][2], min(4 * limit, _ROWS_AT_ONCE)

@@ -9,6 +9,8 @@ STREAM_SINCE = """SELECT position, stream_id, version, topic, state FROM events 
 STREAM_SINCE_OPENED = """SELECT position, stream_id, version, topic, state FROM events WHERE stream_id = ?
     AND version >= (SELECT version FROM events
         WHERE position = (SELECT max(position) FROM open_items WHERE stream_id = ?)) ORDER BY version"""
+STREAM_SLICE = """SELECT position, stream_id, version, topic, state FROM events WHERE stream_id = ? AND version > ?
+    ORDER BY version LIMIT ?"""
 VERSION = "SELECT max(version) FROM events WHERE stream_id = ?"
 SLICE = "SELECT position, stream_id, version, topic, state FROM events WHERE position > ? ORDER BY position LIMIT ?"
 RAW_SLICE = """SELECT position, stream_id, version, topic, state, hash FROM events WHERE position > ?

@@ -9,10 +9,7 @@ import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-
-_REQUESTS_TO_END = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    from collections.abc import Iterable
 
 
 class Waiter:
@@ -25,10 +22,9 @@ class Waiter:
         self.is_end_requested = False
         """SIGTERM, SIGINT or SIGHUP came."""
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
-        for number in _REQUESTS_TO_END:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._request_end)
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _REQUESTS_TO_END)
 
     def _request_end(self, _number: int, _frame: object) -> None:
         self.is_end_requested = True
@@ -51,16 +47,6 @@ class Waiter:
                 while len(os.read(self._read, 4096)) == 4096:
                     pass
         return ready
-
-
-@contextlib.contextmanager
-def holding_requests_to_end() -> Iterator[None]:
-    """Have requests to end wait, in a child that is forked meanwhile too: there until it has a `Waiter` of its own."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, _REQUESTS_TO_END)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _REQUESTS_TO_END)
 
 
 def reap_ended_children() -> tuple[list[tuple[int, int]], bool]:

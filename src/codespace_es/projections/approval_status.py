@@ -1,7 +1,7 @@
 """How a hold stands: who asked for what, who decided through which channel, what came of it. Source: contract A4."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pydantic import Field
@@ -59,14 +59,17 @@ def granted_by(recorded: Sequence[RecordedEvent]) -> Channel | None:
     return next(grants, None)
 
 
-def project(recorded: Sequence[RecordedEvent]) -> ApprovalReport:
+def project(recorded: Iterable[RecordedEvent]) -> ApprovalReport:
     """Return the report of a hold's stream, which begins with `created`."""
     story: dict[str, Any] = {}
+    state = APPROVAL.initial_state
     for entry in recorded:
         at = int(entry.envelope.recorded_at.timestamp())
+        state = APPROVAL.evolve(state, entry.event)
         match entry.event:
             case ApprovalCreated() as event:
                 story |= {
+                    "approval_id": entry.stream_id,
                     "tool": event.tool,
                     "workspace_id": event.workspace_id,
                     "title": event.title,
@@ -83,6 +86,4 @@ def project(recorded: Sequence[RecordedEvent]) -> ApprovalReport:
                     story["error"] = {"code": event.fault.code.value, "message": event.fault.message}
             case _:
                 pass
-    return ApprovalReport(
-        approval_id=recorded[0].stream_id, state=wire_state(APPROVAL.fold_recorded(recorded)), **story
-    )
+    return ApprovalReport(state=wire_state(state), **story)

@@ -3,7 +3,7 @@
 Never runs anything. An operation that isn't finished is `unknown`, without `finished_at`. Source: contract B1.7, A1.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -51,17 +51,18 @@ class OperationReport(Answer):
     reverted_by: str | None = Field(default=None, description="The operation that undid this one.")
 
 
-def project(recorded: Sequence[RecordedEvent]) -> OperationReport:
+def project(recorded: Iterable[RecordedEvent]) -> OperationReport:
     """Return the report of one operation's stream, which has at least its `minted`."""
     minted: OperationMinted | None = None
     finished: OperationFinished | None = None
     reverted_by: str | None = None
+    operation_id = ""
     ledger: list[LedgerEntry] = []
     for entry in recorded:
         at = int(entry.envelope.recorded_at.timestamp())
         match entry.event:
             case OperationMinted() as event:
-                minted = event
+                minted, operation_id = event, entry.stream_id
                 ledger.append(LedgerEntry(at=at, name="minted"))
             case OperationFinished() as event:
                 finished = event
@@ -71,7 +72,7 @@ def project(recorded: Sequence[RecordedEvent]) -> OperationReport:
     assert minted is not None, "an operation's stream begins with minted"
     changes = changes_told(minted, finished)
     return OperationReport(
-        operation_id=recorded[0].stream_id,
+        operation_id=operation_id,
         status=finished.status if finished else "unknown",
         source=minted.told_source,
         workspace_id=minted.workspace_id,

@@ -4,7 +4,7 @@ Answers from the log for ever; while it lives here, its handle adds what the log
 Source: contract B1.9, A5; decision 22.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -71,16 +71,17 @@ class LiveSight:
 
 
 def project(
-    recorded: Sequence[RecordedEvent], *, live: LiveSight | None = None, owner: str | None = None
+    recorded: Iterable[RecordedEvent], *, live: LiveSight | None = None, owner: str | None = None
 ) -> ProcessReport:
     """Return the report of one process' stream, which begins with `spawned`."""
     spawned, exited = None, None
     cause: EndCause | None = None
+    process_id = ""
     at: dict[str, int] = {}
     for entry in recorded:
         match entry.event:
             case ProcessSpawned() as event:
-                spawned = event
+                spawned, process_id = event, entry.stream_id
                 at["created"] = int(entry.envelope.recorded_at.timestamp())
             case ProcessExited() as event:
                 exited = event
@@ -97,7 +98,7 @@ def project(
         ending = termination_of(live.leader_status, cause or live.end_cause)
     termination, exit_code, signal = ending
     return ProcessReport(
-        process_id=recorded[0].stream_id,
+        process_id=process_id,
         state="running" if termination is None else "exited",
         live=live is not None and termination is None,
         termination=termination,
