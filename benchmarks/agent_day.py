@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from raw_client import Client
+from raw_http_client import HttpClient
 
 Answer = dict[str, Any]
 READ_AT_ONCE = 8
@@ -24,7 +25,7 @@ LIKED, OTHER = ("print", "log"), ("log", "print")
 class Day:
     """One server's client, and what it knows that the server has to know too."""
 
-    def __init__(self, client: Client, root: Path) -> None:
+    def __init__(self, client: Client | HttpClient, root: Path) -> None:
         self.client = client
         self.root = root
         self.calls = 0

@@ -19,18 +19,49 @@ class FailedError(Exception):
     """The server ended, or answered nothing in time."""
 
 
-class Client:
+class Measured:
+    """A server that was started, and what it takes."""
+
+    process: subprocess.Popen[bytes]
+
+    def memory_mib(self) -> float:
+        """Return what the whole process tree takes, shared pages counted once."""
+        total = 0
+        for process in self.tree():
+            with contextlib.suppress(psutil.Error):
+                total += process.memory_full_info().pss
+        return total / 2**20
+
+    def anonymous_mib(self) -> float:
+        """Return what the tree has allocated: without files, of which more is its own the fewer others use them."""
+        return anonymous_mib(self.process.pid)
+
+    def descriptors(self) -> int:
+        """Return how many files, pipes and sockets the whole process tree has open."""
+        total = 0
+        for process in self.tree():
+            with contextlib.suppress(psutil.Error):
+                total += process.num_fds()
+        return total
+
+    def processor_ms(self) -> float:
+        """Return the processor time that the server's own process has taken."""
+        times = psutil.Process(self.process.pid).cpu_times()
+        return (times.user + times.system) * 1000
+
+    def tree(self) -> Iterator[psutil.Process]:
+        yield from tree_of(self.process.pid)
+
+
+class Client(Measured):
     """Speaks to one server over pipes, any number of requests at once."""
 
     def __init__(self, command: list[str], root: Path, environment: dict[str, str] | None = None) -> None:
         """Start `command` in the directory `root`, whose parent is its home, and shake hands."""
         started = time.perf_counter()
-        own = {"PATH": os.environ["PATH"], "HOME": str(root.parent), "LANG": "C.UTF-8"}
-        variables = {**own, **(environment or {})}
-        variables.update({name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ})
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=variables,
-            cwd=root,
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            env=variables_of(root, environment), cwd=root,
         )
         self._pending = b""
         self._last_id = 0
@@ -75,40 +106,6 @@ class Client:
     def call(self, tool: str, arguments: dict[str, Any]) -> tuple[bool, str]:
         return told(self.ask("tools/call", {"name": tool, "arguments": arguments}))
 
-    def memory_mib(self) -> float:
-        """Return what the whole process tree takes, shared pages counted once."""
-        total = 0
-        for process in self.tree():
-            with contextlib.suppress(psutil.Error):
-                total += process.memory_full_info().pss
-        return total / 2**20
-
-    def anonymous_mib(self) -> float:
-        """Return what the tree has allocated: without files, of which more is its own the fewer others use them."""
-        total = 0
-        for process in self.tree():
-            with contextlib.suppress(psutil.Error, OSError):
-                told = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
-                total += int(told.split("Pss_Anon:")[1].split()[0])
-        return total / 2**10
-
-    def descriptors(self) -> int:
-        """Return how many files, pipes and sockets the whole process tree has open."""
-        total = 0
-        for process in self.tree():
-            with contextlib.suppress(psutil.Error):
-                total += process.num_fds()
-        return total
-
-    def processor_ms(self) -> float:
-        """Return the processor time that the server's own process has taken."""
-        times = psutil.Process(self.process.pid).cpu_times()
-        return (times.user + times.system) * 1000
-
-    def tree(self) -> Iterator[psutil.Process]:
-        yield (own := psutil.Process(self.process.pid))
-        yield from own.children(recursive=True)
-
     def end(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.close()
@@ -122,6 +119,28 @@ class Client:
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(message).encode() + b"\n")
         self.process.stdin.flush()
+
+
+def tree_of(pid: int) -> Iterator[psutil.Process]:
+    yield (own := psutil.Process(pid))
+    yield from own.children(recursive=True)
+
+
+def anonymous_mib(pid: int) -> float:
+    """Return what a process and all its children have allocated."""
+    total = 0
+    for process in tree_of(pid):
+        with contextlib.suppress(psutil.Error, OSError):
+            told = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
+            total += int(told.split("Pss_Anon:")[1].split()[0])
+    return total / 2**10
+
+
+def variables_of(root: Path, more: dict[str, str] | None) -> dict[str, str]:
+    """Return the environment of a server that works in `root`."""
+    own = {"PATH": os.environ["PATH"], "HOME": str(root.parent), "LANG": "C.UTF-8"}
+    kept = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
+    return {**own, **(more or {}), **kept}
 
 
 def told(message: dict[str, Any]) -> tuple[bool, str]:

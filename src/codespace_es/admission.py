@@ -137,10 +137,12 @@ async def take_lease(world: World, workspace: Workspace, caller: Caller) -> Held
     """Return the workspace's lease, after those who asked before.
 
     Raises:
-        CodespaceError: WORKSPACE_BUSY at once if a process lives there; RESOURCE_QUEUE_FULL.
+        CodespaceError: WORKSPACE_BUSY at once if a process lives there; RESOURCE_QUEUE_FULL; SERVER_SHUTTING_DOWN.
     """
 
     async def refuse_if_process_lives() -> CodespaceError | None:
+        if world.live.is_closing:
+            return ending_refusal()
         if workspace.live_process == "shared":
             return None
         for item in await world.log.open_items(kind="process", workspace_key=workspace.key):
@@ -152,10 +154,19 @@ async def take_lease(world: World, workspace: Workspace, caller: Caller) -> Held
                 )
         return None
 
-    return await world.leases.acquire(
+    lease = await world.leases.acquire(
         workspace.key, refuse=refuse_if_process_lives,
         on_wait=lambda seconds: caller.report_wait(seconds, "the workspace"),
     )
+    if world.live.is_closing:  # the end of a command has let the next in the queue have it
+        lease.release()
+        raise ending_refusal()
+    return lease
+
+
+def ending_refusal() -> CodespaceError:
+    """Return how a server that is ending refuses what hasn't begun."""
+    return CodespaceError(ErrorCode.SERVER_SHUTTING_DOWN, "The server is ending: nothing was done.")
 
 
 async def _holds(world: World, item: OpenItem) -> bool:

@@ -5,19 +5,20 @@ acts and appends. What a caller may not do raises `CodespaceError`; what else go
 id, here and nowhere else.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from codespace_es.command_handlers.asking import AskApproval, ListHolds, ask_approval, list_holds
 from codespace_es.command_handlers.calling_tools import CallCustomTool, call_custom_tool
 from codespace_es.command_handlers.choosing import waiting_stacks
+from codespace_es.command_handlers.closing import OpenCalls, close, cut_off
 from codespace_es.command_handlers.consulting import ConsultHuman, consult_human
 from codespace_es.command_handlers.deciding import CreateHold, ResolveHold, create_hold, resolve_hold
 from codespace_es.command_handlers.driving import (
     ResizeTerminal,
     TerminateProcess,
     WriteInput,
-    end_all,
     resize_terminal,
     terminate_process,
     write_input,
@@ -146,6 +147,7 @@ class Codespace:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._calls = OpenCalls(lambda: world.live.is_closing)
 
     @property
     def world(self) -> World:
@@ -156,8 +158,18 @@ class Codespace:
         """Return the result of `command`; cancelling the wait never cancels an effect that has begun.
 
         Raises:
-            CodespaceError: any code of the contract; STORE_UNAVAILABLE if the log can't be read or written.
+            CodespaceError: any code of the contract; STORE_UNAVAILABLE if the log can't be read or written,
+                SERVER_SHUTTING_DOWN once `close` was called.
         """
+        scope = self._calls.begin()
+        try:
+            with scope:
+                return await self._handle(command, caller)
+            raise cut_off()
+        finally:
+            self._calls.end(scope)
+
+    async def _handle(self, command: Command, caller: Caller) -> Answer:
         try:
             answer = await HANDLERS[type(command)](self._world, command, caller)
             return await with_hints(self._world, command, answer, caller)
@@ -179,7 +191,16 @@ class Codespace:
         """Have a refusal tell what is pending where `named`, the arguments of a call, belongs to."""
         await add_pending(self._world, named, refusal, caller)
 
+    @contextmanager
+    def until_closing(self) -> Iterator[None]:
+        """Have a body that waits for a person be left as soon as this server ends."""
+        scope = self._calls.begin_wait()
+        try:
+            with scope:
+                yield
+        finally:
+            self._calls.end_wait(scope)
+
     async def close(self, caller: Caller) -> None:
-        """End every command that lives here, and wait until every effect that has begun is over."""
-        await end_all(self._world, caller)
-        await self._world.effects.wait_until_idle()
+        """End every command that lives here; return when every effect is over and every call has its answer."""
+        await close(self._world, self._calls, caller)

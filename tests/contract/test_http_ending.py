@@ -123,6 +123,26 @@ async def test_a_kill_forgets_nothing_that_was_answered(tmp_path: Path, command:
     assert again == {**done, "replayed": True}
 
 
+async def test_who_comes_while_the_server_ends_is_told_so_and_who_was_there_is_answered(tmp_path: Path) -> None:
+    statuses: dict[str, int] = {}
+
+    async def read(server: HttpServer, path: str) -> None:
+        async with server.plain() as client:
+            response = await client.post(server.url, json=call_message("read", workspace_id="w", path=path))
+        statuses[path] = response.status_code
+
+    with anyio.fail_after(SECONDS_MAX):
+        async with serving([sys.executable, *COMMAND], tmp_path) as server, anyio.create_task_group() as tasks:
+            tasks.start_soon(read, server, "hold")
+            await server.log_has("held")
+            server.kill(signal.SIGTERM)
+            await server.log_has("closing")
+            await read(server, "late")
+            (tmp_path / "let-go").touch()
+            assert await server.process.wait() == 0
+    assert statuses == {"late": 503, "hold": 200}
+
+
 async def test_a_log_that_was_taken_away_is_told_to_the_caller_and_ends_the_server(
     tmp_path: Path, root: Path, command: list[str]
 ) -> None:

@@ -71,6 +71,25 @@ async def test_a_signal_ends_the_server_although_its_input_stays_open(
         assert "Traceback" not in client.log
 
 
+@pytest.mark.parametrize("is_signal", [True, False], ids=["signal", "eof"])
+async def test_the_server_answers_as_long_as_its_door_is_closing(tmp_path: Path, is_signal: bool) -> None:
+    """Also who speaks only then, while the input is open: what the door says to that is the door's."""
+    async with raw_client(scripted_door(), tmp_path) as client:
+        with anyio.fail_after(SECONDS_MAX):
+            await client.start_call(1, "read", workspace_id="w", path="hold")
+            await client.log_has("held")
+            if is_signal:
+                client.kill(signal.SIGTERM)
+                await client.log_has("closing")
+                await client.start_call(2, "read", workspace_id="w", path="let_go")
+            else:
+                await client.start_call(2, "read", workspace_id="w", path="let_go")
+                await client.end_input()
+            answers = [await client.receive() for _ in range(2)]
+            assert await client.exit_code() == 0
+    assert {answer["id"] for answer in answers if not answer["result"]["isError"]} == {1, 2}
+
+
 @pytest.mark.parametrize("is_busy", [False, True], ids=["idle", "busy"])
 async def test_a_client_that_reads_no_more_ends_the_server(tmp_path: Path, is_busy: bool) -> None:
     async with raw_client(scripted_door(), tmp_path) as client:

@@ -78,6 +78,20 @@ async def test_an_end_by_a_signal_is_told_as_one(here: Confined, number: signal.
     assert os.waitstatus_to_exitcode(end.wait_status) == -number
 
 
+@at_level_3
+@pytest.mark.parametrize("tty", [False, True])
+async def test_a_sandbox_that_fails_after_the_gate_isnt_taken_for_the_command(here: Confined, tty: bool) -> None:
+    lease = here._locks.take("late")
+    child = await here.runner.start(here.command("sh", "-c", "exit 1", tty=tty), lease=lease)
+    lease.release()
+    here.root.rename(here.root.with_name("moved"))
+    end = await (await child.go()).wait()
+    here.root.with_name("moved").rename(here.root)
+    assert end.wait_status is not None
+    assert os.waitstatus_to_exitcode(end.wait_status) == 126
+    assert end.tail.startswith(b"bwrap: ")
+
+
 @at_each_level
 @pytest.mark.parametrize("tty", [False, True])
 async def test_a_request_to_end_reaches_the_command_itself(here: Confined, tty: bool) -> None:

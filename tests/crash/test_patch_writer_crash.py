@@ -3,28 +3,25 @@
 import errno
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from adapters.patch_writer.writer import ExchangePatchWriter
 from codespace_es.ports.fault_points import FaultPoint
-from codespace_es.ports.patch_writer import SettleImpossibleError, WriteOutcome
-from support.crash_faults import (
-    HIT_POINTS,
-    Death,
-    FailAt,
-    Recorder,
-    count,
-    die_by_raising,
-)
+from codespace_es.ports.patch_writer import PatchOrder, SettleImpossibleError, WriteOutcome
+from support.crash_faults import HIT_POINTS, FailAt, Recorder, count
 from support.crash_orders import EIGHT_FILES, FOUR_FILES, ONE_FILE, SCENARIOS, UNDO, Scenario, Snapshot, snapshot
 from support.dying_writer import dies_at
+from support.kept_trees import KeptTree, keep, trees_of_deaths
 
 EXCHANGES = (True, False)
-STRIDE_OF_EIGHT = int(os.environ.get("CODESPACE_CRASH_STRIDE", "11"))
-"""Of the pairs of points of the largest patch, every n-th is run; 1 runs all (the soak test does)."""
+STRIDE_OF_EIGHT = 11
+"""Of the pairs of points of the largest patch, every n-th is run; the soak runs all."""
+STRIDE_OF_PROCESSES = 11
+"""Of the deaths in settling, every n-th is that of a process; the soak lets processes die at all."""
 ids = [scenario.name for scenario in SCENARIOS]
 
 
@@ -36,18 +33,18 @@ class Workshop:
         self.has_exchange = has_exchange
         self._directory = directory
         self._made = 0
+        self._settled: dict[KeptTree, WriteOutcome] = {}
         self.after = scenario.expected_after(directory / "after")
-        self.before = snapshot(self.fresh())
+        scenario.build(directory / "before")
+        self.before = snapshot(directory / "before")
+        self._start = keep(directory / "before")
 
     def fresh(self) -> Path:
-        self._made += 1
-        root = self._directory / f"tree{self._made}"
-        self.scenario.build(root)
-        return root
+        return self.put(self._start)
 
-    def copy(self, root: Path) -> Path:
+    def put(self, tree: KeptTree) -> Path:
         self._made += 1
-        return Path(shutil.copytree(root, self._directory / f"tree{self._made}", symlinks=True))
+        return tree.plant(self._directory / f"tree{self._made}")
 
     def writer(self, faults=lambda point: None) -> ExchangePatchWriter:
         return ExchangePatchWriter(faults, has_exchange=self.has_exchange)
@@ -57,14 +54,46 @@ class Workshop:
         assert self.writer(recorder).write(self.scenario.order(self.fresh())).status == "applied"
         return recorder.points
 
-    def crashed_trees(self) -> Iterator[tuple[int, Path]]:
-        """Yield, for every fault point of a write, the tree that a death there leaves."""
-        points = self.points_of_write()
-        for k, point in enumerate(points, start=1):
-            root = self.fresh()
-            assert dies_at(k, "write", self.scenario, root, has_exchange=self.has_exchange), (k, point)
+    def deaths_in_write(self) -> Iterator[tuple[int, KeptTree]]:
+        """Yield the fault points of a write that each leave another tree at a death, and that tree."""
+        return self._deaths(self.fresh(), lambda writer, order: writer.write(order))
+
+    def deaths_in_settle(self, tree: KeptTree) -> Iterator[tuple[int, KeptTree]]:
+        """Yield the same of settling `tree`."""
+        root = self.put(tree)
+        yield from self._deaths(root, lambda writer, order: writer.settle(order))
+        shutil.rmtree(root)
+
+    def _deaths(
+        self, root: Path, act: Callable[[ExchangePatchWriter, PatchOrder], object]
+    ) -> Iterator[tuple[int, KeptTree]]:
+        order = self.scenario.order(root)
+        for k, point, tree in trees_of_deaths(root, lambda hook: act(self.writer(hook), order)):
             HIT_POINTS.add(point)
-            yield k, root
+            yield k, tree
+
+    def die(self, k: int, job: Literal["write", "settle"], tree: KeptTree, expected: KeptTree) -> Path:
+        """Let a process really die at its k-th point; return the tree that is left, which must be `expected`."""
+        root = self.put(tree)
+        assert dies_at(k, job, self.scenario, root, has_exchange=self.has_exchange), k
+        assert keep(root) == expected, k
+        return root
+
+    def die_in_write(self, k: int, expected: KeptTree) -> Path:
+        return self.die(k, "write", self._start, expected)
+
+    def check_settling(self, root: Path, about: object) -> WriteOutcome:
+        """Settle what stands at `root`, twice, unless the same has been settled before; return what it came to."""
+        tree = keep(root)
+        if tree not in self._settled:
+            order = self.scenario.order(root)
+            outcome = self.writer().settle(order)
+            self.check_settled(root, outcome, about)
+            again = self.writer().settle(order)
+            assert (again.status, again.findings) == (outcome.status, outcome.findings), about
+            self.check_settled(root, again, (about, "again"))
+            self._settled[tree] = outcome
+        return self._settled[tree]
 
     def check_settled(self, root: Path, outcome: WriteOutcome, about: object) -> None:
         found: Snapshot = snapshot(root)
@@ -83,51 +112,36 @@ class Workshop:
 def test_a_death_at_any_point_leaves_all_or_nothing_after_settling(
     scenario: Scenario, memory_path: Path, *, has_exchange: bool
 ) -> None:
+    """A process really dies wherever that leaves another tree than a death one point before."""
     workshop = Workshop(scenario, memory_path, has_exchange=has_exchange)
     statuses = set()
-    for k, root in workshop.crashed_trees():
-        order = scenario.order(root)
-        outcome = workshop.writer().settle(order)
-        workshop.check_settled(root, outcome, k)
-        again = workshop.writer().settle(order)
-        assert (again.status, again.findings) == (outcome.status, outcome.findings), k
-        workshop.check_settled(root, again, (k, "again"))
-        statuses.add(outcome.status)
+    for k, tree in workshop.deaths_in_write():
+        root = workshop.die_in_write(k, tree)
+        statuses.add(workshop.check_settling(root, k).status)
         count("deaths in write, then settled", 1)
     assert statuses == {"applied", "failed_rolled_back"}
 
 
 @pytest.mark.parametrize("scenario", [*SCENARIOS, UNDO], ids=[*ids, "undo"])
 def test_a_death_at_any_point_of_settling_is_settled_by_the_next_one(scenario: Scenario, memory_path: Path) -> None:
-    sweep_deaths_in_settle(scenario, memory_path, stride=STRIDE_OF_EIGHT)
+    sweep_deaths_in_settle(scenario, memory_path, stride=STRIDE_OF_PROCESSES)
 
 
 @pytest.mark.soak
-def test_every_death_in_settling_a_large_patch_is_settled_by_the_next_one(memory_path: Path) -> None:
-    sweep_deaths_in_settle(EIGHT_FILES, memory_path, stride=1)
+@pytest.mark.parametrize("scenario", [*SCENARIOS, UNDO], ids=[*ids, "undo"])
+def test_a_process_may_really_die_at_any_point_of_settling(scenario: Scenario, memory_path: Path) -> None:
+    sweep_deaths_in_settle(scenario, memory_path, stride=1)
 
 
 def sweep_deaths_in_settle(scenario: Scenario, memory_path: Path, *, stride: int) -> None:
+    """Settle what a death at any point of any settling leaves; every n-th time, a process really dies there."""
     workshop = Workshop(scenario, memory_path)
     runs = 0
-    for k, crashed in workshop.crashed_trees():
-        recorder = Recorder()
-        first = workshop.copy(crashed)
-        workshop.check_settled(first, workshop.writer(recorder).settle(scenario.order(first)), k)
-        for k2, point in enumerate(recorder.points, start=1):
-            if scenario is EIGHT_FILES and (k + k2) % stride:
-                continue
-            root = workshop.copy(crashed)
-            order = scenario.order(root)
-            if scenario is EIGHT_FILES:
-                with pytest.raises(Death):
-                    workshop.writer(die_by_raising(k2)).settle(order)
-            else:
-                assert dies_at(k2, "settle", scenario, root)
-            HIT_POINTS.add(point)
-            outcome = workshop.writer().settle(order)
-            workshop.check_settled(root, outcome, (k, k2))
-            assert workshop.writer().settle(order) == outcome
+    for k, crashed in workshop.deaths_in_write():
+        for k2, tree in workshop.deaths_in_settle(crashed):
+            is_real = runs % stride == 0
+            root = workshop.die(k2, "settle", crashed, tree) if is_real else workshop.put(tree)
+            workshop.check_settling(root, (k, k2))
             shutil.rmtree(root)
             runs += 1
     count("deaths in settle after a death in write", runs)
@@ -202,12 +216,11 @@ def test_errors_that_dont_end_are_told_and_settled_later(scenario: Scenario, mem
 
 
 def check_honest(workshop: Workshop, root: Path, outcome: WriteOutcome, about: object) -> None:
-    order = workshop.scenario.order(root)
     assert outcome.status != "applied", about
-    assert outcome.findings == workshop.writer().inspect(order), about
+    assert outcome.findings == workshop.writer().inspect(workshop.scenario.order(root)), about
     if outcome.status == "failed_rolled_back":
         assert snapshot(root) == workshop.before, about
-    workshop.check_settled(root, workshop.writer().settle(order), about)
+    workshop.check_settling(root, about)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=ids)
@@ -223,16 +236,16 @@ def test_every_error_in_settling_a_large_patch_leaves_it_to_the_next_one(memory_
 def sweep_errors_in_settle(scenario: Scenario, memory_path: Path, *, stride: int) -> None:
     workshop = Workshop(scenario, memory_path)
     runs = 0
-    for k, crashed in workshop.crashed_trees():
+    for k, crashed in workshop.deaths_in_write():
         recorder = Recorder()
-        workshop.writer(recorder).settle(scenario.order(workshop.copy(crashed)))
+        workshop.writer(recorder).settle(scenario.order(workshop.put(crashed)))
         for k2 in range(1, len(recorder.points) + 1):
             if scenario is EIGHT_FILES and (k + k2) % stride:
                 continue
-            root = workshop.copy(crashed)
+            root = workshop.put(crashed)
             with pytest.raises(SettleImpossibleError):
                 workshop.writer(FailAt(k2, errno.ENOSPC)).settle(scenario.order(root))
-            workshop.check_settled(root, workshop.writer().settle(scenario.order(root)), (k, k2))
+            workshop.check_settling(root, (k, k2))
             shutil.rmtree(root)
             runs += 1
     count("errors in settle", runs)
@@ -246,9 +259,9 @@ def test_an_edit_between_death_and_settling_is_never_destroyed(
     workshop = Workshop(scenario, memory_path)
     edit = b"somebody's own words\n"
     statuses = set()
-    for k, crashed in workshop.crashed_trees():
+    for k, crashed in workshop.deaths_in_write():
         for edited in scenario.targets:
-            root = workshop.copy(crashed)
+            root = workshop.put(crashed)
             path = root / edited
             path.parent.mkdir(parents=True, exist_ok=True)
             if not is_in_place:
@@ -290,7 +303,8 @@ def test_directories_that_an_undo_removes_may_be_removed_by_somebody_before_it_i
     """Then the files in them are missing, not deleted by us; the rest stays as it is, and settling comes to an end."""
     workshop = Workshop(UNDO, memory_path)
     statuses = set()
-    for k, root in workshop.crashed_trees():
+    for k, tree in workshop.deaths_in_write():
+        root = workshop.put(tree)
         shutil.rmtree(root / "n", ignore_errors=True)
         content = (root / "a.txt").read_bytes()
         outcome = workshop.writer().settle(UNDO.order(root))

@@ -34,10 +34,12 @@ DAEMONS = "trap '' TERM HUP; for i in $(seq 9); do setsid sleep 600 & done; echo
 
 @contextmanager
 def server(path: Path, mark: str, script: str, state: str, count: int) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """Have a server in a process of its own that has started commands; and its spawner's pid."""
-    process = subprocess.Popen(
-        [sys.executable, str(ROOT / "tests/support/process_parent.py"), str(path), mark, script, state, str(count)],
-        stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": f"{ROOT}/src:{ROOT}:{ROOT}/tests"})
+    """Have a server in a process of its own that has started commands; and its spawner's pid. Both write to `said`."""
+    with (path / "said").open("w") as said:
+        process = subprocess.Popen(
+            [sys.executable, str(ROOT / "tests/support/process_parent.py"), str(path), mark, script, state, str(count)],
+            stdout=subprocess.PIPE, stderr=said, text=True,
+            env={**os.environ, "PYTHONPATH": f"{ROOT}/src:{ROOT}:{ROOT}/tests"})
     assert process.stdout is not None
     try:
         ready, spawner = process.stdout.readline().split()
@@ -86,6 +88,31 @@ async def test_locks_are_held_as_long_as_a_tree_lives_even_if_server_and_spawner
         with anyio.fail_after(10):
             await until_gone(mark)
             await locks_are_free(tmp_path, 1)
+
+
+async def test_the_spawner_sweeps_up_and_holds_the_instance_if_server_and_reaper_are_killed(tmp_path: Path) -> None:
+    """Of several reapers it finds out in the moment in which it also finds out that there is nobody to tell."""
+    mark = f"{MARK}-blow"
+    with server(tmp_path, mark, DAEMONS, "live", 2) as (process, spawner):
+        reapers = [pid for pid, _ in children_of(spawner)]
+        with anyio.fail_after(10):
+            await until_there(mark, 20)
+        os.kill(spawner, signal.SIGSTOP)
+        try:
+            for reaper in reapers:
+                os.kill(reaper, signal.SIGKILL)
+            process.kill()
+            process.wait()
+            assert len(processes_with(mark)) >= 18
+            assert not Locks(tmp_path / "locks").is_free("instance")
+        finally:
+            os.kill(spawner, signal.SIGCONT)
+        with anyio.fail_after(10):
+            await until_gone(mark)
+            await locks_are_free(tmp_path, 2)
+            while Path(f"/proc/{spawner}").exists():
+                await anyio.sleep(0.005)
+    assert (tmp_path / "said").read_text() == ""
 
 
 @pytest.mark.parametrize("victim", ["server", "spawner", "reaper"])
@@ -194,6 +221,22 @@ async def test_an_idle_reaper_that_is_killed_costs_nothing(workshop: Workshop) -
         assert (await workshop.ended("echo", "hi")).tail == b"hi\n"
     except NotStartedError:  # it was asked before anybody had noticed: certain, and the next one runs
         assert (await workshop.ended("echo", "hi")).tail == b"hi\n"
+
+
+async def test_one_idle_reaper_is_kept_of_those_that_worked_at_once(workshop: Workshop) -> None:
+    def reapers() -> list[int]:
+        return [pid for pid, _ in children_of(spawner_of(os.getpid()))]
+
+    processes = [await workshop.run("sleep", "600") for _ in range(3)]
+    assert len(reapers()) == 3
+    for process in processes:
+        await process.end(signal=signal.SIGKILL, grace_ms=0)
+        await process.wait()
+    while len(reapers()) > 1:
+        await anyio.sleep(0.005)
+    (kept,) = reapers()
+    assert (await workshop.ended("echo", "hi")).tail == b"hi\n"
+    assert reapers() == [kept]
 
 
 async def test_a_program_inherits_neither_locks_nor_links(workshop: Workshop) -> None:

@@ -4,7 +4,7 @@ import errno
 import os
 from dataclasses import dataclass, field
 
-from codespace_es.ports.fault_points import FaultHook, FaultPoint
+from codespace_es.ports.fault_points import FaultPoint
 
 
 @dataclass
@@ -36,19 +36,6 @@ class FailAt:
 
 class Death(BaseException):
     """The end of a process, played in this one."""
-
-
-def die_by_raising(k: int) -> FaultHook:
-    """Return a hook that raises `Death` at the k-th hit."""
-    hits = 0
-
-    def hook(_point: FaultPoint) -> None:
-        nonlocal hits
-        hits += 1
-        if hits == k:
-            raise Death
-
-    return hook
 
 
 TOTALS: dict[str, int] = {}

@@ -81,6 +81,12 @@ class PostgresServer:
             time.sleep(0.05)
         raise PostgresMissingError((self.directory / "server.log").read_text(encoding="utf-8")[-1000:])
 
+    @property
+    def pid(self) -> int:
+        """Of the process whose children all others are."""
+        assert self._server is not None
+        return self._server.pid
+
     def kill(self) -> None:
         """Kill every process of it at one blow, as a power cut would."""
         assert self._server is not None

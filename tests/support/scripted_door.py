@@ -1,10 +1,12 @@
 """A server on stdio whose door is scripted: what a `read` answers is said by its path.
 
-For the transport's own tests: calls that never end, answers that can't be encoded, prints on stdout.
+For the transport's own tests: calls that never end, answers that can't be encoded, prints on stdout. Told to close, it
+goes on for as long as a call of `hold` is open, which is until there is a file `let-go`.
 """
 
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,9 +28,13 @@ class ScriptedDoor:
         self.world = SimpleNamespace(
             ids=RandomIds(), clock=SystemClock(), workspaces={}, custom_tools=NoCustomTools()
         )
+        self._held = 0
 
     async def close(self, caller: Caller) -> None:
         """No effect is ever begun, no process started."""
+        log("closing")
+        while self._held:
+            await anyio.sleep(0.01)
 
     async def has_pending(self) -> bool:
         return False
@@ -46,6 +52,14 @@ class ScriptedDoor:
                     await anyio.sleep_forever()
                 finally:
                     log("cancelled")
+            case "hold":
+                self._held += 1
+                log("held")
+                while not Path("let-go").exists():
+                    await anyio.sleep(0.01)
+                self._held -= 1
+            case "let_go":
+                Path("let-go").touch()
             case "progress":
                 await caller.report_wait(5.0, "something")
                 await caller.report_wait(10.0, "something")

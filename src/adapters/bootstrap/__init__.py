@@ -266,14 +266,19 @@ async def _settle(world: World) -> None:
 
 @contextmanager
 def _single_error() -> Iterator[None]:
-    """Let the one error that a task group has wrapped escape as itself."""
+    """Let the one error that task groups have wrapped escape as itself. A lost log fails many tasks alike, as one."""
     try:
         yield
     except BaseExceptionGroup as group:
-        inner: BaseException = group
-        while isinstance(inner, BaseExceptionGroup) and len(inner.exceptions) == 1:
-            inner = inner.exceptions[0]
-        raise inner from None
+        errors = _errors_in(group)
+        if len(errors) == 1 or all(isinstance(each, StoreUnavailableError) for each in errors):
+            raise errors[0] from None
+        raise
+
+
+def _errors_in(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    nested = [_errors_in(each) if isinstance(each, BaseExceptionGroup) else [each] for each in group.exceptions]
+    return [error for errors in nested for error in errors]
 
 
 def _sentence(error: Exception) -> str:

@@ -1,15 +1,17 @@
 """The requests that are being served, so that none of them outlives the server and none holds up its end.
 
-At the end, a request has a short while to be answered; then its waiting is cancelled and its response is finished: a
-stream that has begun gets its last chunk, and what has no answer yet gets 503. Effects aren't touched, they run in
-tasks of their own.
+The end comes in two steps. First new requests get 503, and streams of events end with their last chunk. Later, when
+every call has its answer (`Codespace.close`), a request has a short while to hand it on; then its waiting is cancelled
+and its response is finished, by 503 if it hasn't begun.
 """
+
+from collections.abc import Callable
 
 import anyio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _LAST_ANSWERS_SECONDS = 0.5
-"""How long calls in flight may take to be answered once the end has come; their effects have all the time they need."""
+"""How long a request may take to end once every call has its answer."""
 
 _LAST_BYTES_SECONDS = 0.2
 """How long the end of a response may take to be written; a client that reads nothing can't hold up the server."""
@@ -32,11 +34,9 @@ class OpenRequests:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        response = _Response(send)
         open_request = anyio.CancelScope()
+        response = _Response(send, on_stream=lambda: self._note_stream(scope, open_request))
         self._scopes.add(open_request)
-        if scope["method"] == "GET":
-            self._streams.add(open_request)
         if self._is_ending:
             open_request.cancel()
         try:
@@ -50,11 +50,22 @@ class OpenRequests:
             if not self._scopes:
                 self._none_left.set()
 
-    async def end(self) -> None:
-        """Take no more requests, and return once those that are open have ended."""
+    def _note_stream(self, scope: Scope, request: anyio.CancelScope) -> None:
+        """Note a stream of events that nobody's call waits for."""
+        if scope["method"] == "GET":
+            self._streams.add(request)
+            if self._is_ending:
+                request.cancel()
+
+    def refuse(self) -> None:
+        """Take no more requests, and end the streams."""
         self._is_ending = True
         for stream in tuple(self._streams):
             stream.cancel()
+
+    async def end(self) -> None:
+        """Return once the requests that are open have ended."""
+        self.refuse()
         with anyio.move_on_after(_LAST_ANSWERS_SECONDS):
             await self._wait_until_none()
         for request in tuple(self._scopes):
@@ -70,14 +81,17 @@ class OpenRequests:
 class _Response:
     """Passes a response on, and knows what is missing of it."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, *, on_stream: Callable[[], None]) -> None:
         self._send = send
+        self._on_stream = on_stream
         self._has_begun = False
         self._is_over = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._has_begun = True
+            if _content_type(message).startswith(b"text/event-stream"):
+                self._on_stream()
         elif message["type"] == "http.response.body" and not message.get("more_body", False):
             self._is_over = True
         await self._send(message)
@@ -93,3 +107,7 @@ class _Response:
             headers = [(b"content-type", b"application/json"), (b"content-length", str(len(_ENDING)).encode())]
             await self._send({"type": "http.response.start", "status": 503, "headers": headers})
             await self._send({"type": "http.response.body", "body": _ENDING})
+
+
+def _content_type(start: Message) -> bytes:
+    return next((value for name, value in start.get("headers", ()) if name.lower() == b"content-type"), b"")

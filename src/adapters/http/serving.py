@@ -2,9 +2,10 @@
 
 The end, at the first SIGTERM, SIGINT or SIGHUP, and when the log can't be written any more:
 
-1. No connection is taken any more; requests that are open end soon (`open_requests`).
-2. Commands are ended and effects are waited for, so that they end before the instance.
-3. The instance says why it stops. Later signals change nothing.
+1. No request is taken any more, and streams end (`open_requests`).
+2. Commands are ended, effects are waited for, and every call gets its answer (`Codespace.close`).
+3. Requests and connections end; those that don't are cut off.
+4. The instance says why it stops. Later signals change nothing.
 """
 
 import logging
@@ -93,7 +94,7 @@ async def serve_http(
     tasks: TaskGroup
     with anyio.open_signal_receiver(*_ENDING_SIGNALS) as signals:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_end_on_signal, signals, serving, app)
+            tasks.start_soon(_end_on_signal, signals, serving, app, codespace)
             logger.warning("listening on %s%s", listener.url, MCP_PATH)
             if settings.operator_token is not None:
                 logger.warning("the operator's console is at %s%s", listener.url, CONSOLE_PATH)
@@ -136,16 +137,20 @@ def _configuration(app: OpenRequests) -> uvicorn.Config:
 
 
 async def _end_on_signal(
-    signals: AsyncIterator[signal.Signals], serving: uvicorn.Server, requests: OpenRequests
+    signals: AsyncIterator[signal.Signals], serving: uvicorn.Server, requests: OpenRequests, codespace: Codespace
 ) -> None:
     """End at the first signal, or when this wait is cancelled: whoever is being answered still is, in good order."""
     try:
         async for _number in signals:
             break
     finally:
-        serving.should_exit = True
+        requests.refuse()
         with anyio.CancelScope(shield=True):
-            await requests.end()
+            try:
+                await codespace.close(quiet_caller(codespace.world))
+            finally:
+                await requests.end()
+                serving.should_exit = True
 
 
 def _ignore_later_signals() -> None:

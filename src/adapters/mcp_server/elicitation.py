@@ -5,7 +5,8 @@
 3. From 2026-07-28 on the call is answered by the question, and comes again with the user's answer and a sealed state.
 4. Granted: the hold is decided and resumed, and the call answered by its own result; that of a custom tool, whose code
    isn't run on, by what was held in it. Denied: by APPROVAL_CONFLICT.
-5. No answer, a late one or one that makes no sense leaves the hold pending: APPROVAL_REQUIRED, as without a form.
+5. No answer, a late one, one that makes no sense or the end of the server leaves the hold pending: APPROVAL_REQUIRED,
+   as without a form.
 
 The state says which request was asked about and until when, under a MAC: a client can't answer one question as another.
 Source: MCP 2025-11-25, client/elicitation; MCP 2026-07-28, multi-round-trip requests; decision 26.
@@ -95,7 +96,9 @@ class People:
                 raise
             if context.protocol_version >= _FIRST_VERSION_OF_ROUNDS:
                 return self._as_result(question, approval_id, params)
-            decision = await _ask(context, question, approval_id)
+            decision = None
+            with self._codespace.until_closing():
+                decision = await _ask(context, question, approval_id)
             if decision is None:
                 raise
         return await self._act(decision, caller, tell_resumed)

@@ -15,8 +15,11 @@ from codespace_es.command_handlers.instance_life import InstanceLife, quiet_call
 
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
-_END_SECONDS_MAX = 2
-"""After the end has come, how long a client that reads nothing can hold it up."""
+_LAST_CALLS_SECONDS = 0.5
+"""After the end of input, how long calls go on as if nothing had happened: what was piped in is mostly done by then."""
+
+_LAST_BYTES_SECONDS = 1
+"""Once every call has its answer, how long a client that reads nothing can hold up the end; and then once more."""
 
 
 async def serve_stdio(
@@ -24,7 +27,7 @@ async def serve_stdio(
 ) -> StopReason:
     """Serve until the input ends, a signal comes or nobody reads the output; return which it was.
 
-    Calls that wait are cancelled then; effects that have begun are waited for, so that they end before the instance.
+    Then no call is begun any more, and each that is open is answered before the output is closed (`Codespace.close`).
     """
     server = build_server(codespace, life, resolve_listing=resolve_listing)
     async with open_stdio() as wire:
@@ -33,8 +36,11 @@ async def serve_stdio(
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_end_on_signal, wire)
             tasks.start_soon(wire.output.watch)
-            tasks.start_soon(_end_at_last, wire, tasks.cancel_scope)
-            await server.run(wire.input, wire.output, server.create_initialization_options())
+            served = anyio.Event()
+            with anyio.CancelScope(shield=True) as serving:
+                tasks.start_soon(_see_to_the_end, wire, codespace, serving, served)
+                await server.run(wire.input, wire.output, server.create_initialization_options())
+            served.set()
             with anyio.CancelScope(shield=True):
                 await codespace.close(quiet_caller(codespace.world))
             tasks.cancel_scope.cancel()
@@ -60,7 +66,30 @@ def _ignore_later_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-async def _end_at_last(wire: Wire, scope: anyio.CancelScope) -> None:
-    await wire.ended.wait()
-    await anyio.sleep(_END_SECONDS_MAX)
-    scope.cancel()
+async def _see_to_the_end(
+    wire: Wire, codespace: Codespace, serving: anyio.CancelScope, served: anyio.Event
+) -> None:
+    """Once the end has come, or this wait is cancelled since the log is gone: have everything answered, then finish."""
+    try:
+        await wire.ended.wait()
+    finally:
+        with anyio.CancelScope(shield=True):
+            try:
+                await _answer_all(wire, codespace)
+            finally:
+                wire.finish()
+                with anyio.move_on_after(_LAST_BYTES_SECONDS):
+                    await served.wait()
+                serving.cancel()
+
+
+async def _answer_all(wire: Wire, codespace: Codespace) -> None:
+    """Return once every call has its answer, and that was read if its client reads at all."""
+    if wire.reason == "output_closed":
+        return
+    if wire.reason == "eof":
+        with anyio.move_on_after(_LAST_CALLS_SECONDS):
+            await wire.wait_until_answered()
+    await codespace.close(quiet_caller(codespace.world))
+    with anyio.move_on_after(_LAST_BYTES_SECONDS):
+        await wire.wait_until_answered()

@@ -5,8 +5,9 @@
 - Input is pulled: a message is read when the SDK asks for one. What can't be served is answered here and skipped.
 - Output is one buffer that each sender empties: a sender that is cancelled in the middle of a line leaves the rest to
   the next, so a line is never torn.
-- The end has one door, `Wire.end`: end of input, a signal and a closed stdout all lead to it. Calls in flight get a
-  short while to be answered; then the input reports its end, and the SDK cancels what still waits.
+- The end has one door, `Wire.end`: end of input, a signal and a closed stdout all lead to it. Messages are still taken
+  in, so that whoever speaks is answered, until `Wire.finish`: then the input reports its end to the SDK, which cancels
+  what still waits.
 
 Source: library facts on mcp 2.3.0 over stdio; contract A6.
 """
@@ -48,9 +49,6 @@ StopReason = Literal["eof", "signal", "output_closed"]
 
 logger = logging.getLogger(__name__)
 
-_LAST_ANSWERS_SECONDS = 0.5
-"""How long calls in flight may take to be answered once the end has come; their effects have all the time they need."""
-
 
 class _InFlight:
     """The requests that haven't been answered yet, by id; `7` and `"7"` count as one, as they do for the SDK."""
@@ -87,17 +85,28 @@ class Wire:
     """Both directions of one connection, and how it ends."""
 
     def __init__(self, input_fd: int, output_fd: int) -> None:
-        in_flight = _InFlight()
-        self.output = WireOutput(output_fd, in_flight, on_closed=partial(self.end, "output_closed"))
-        self.input = WireInput(input_fd, in_flight, self.output, on_end=partial(self.end, "eof"))
+        self._in_flight = _InFlight()
+        self.output = WireOutput(output_fd, self._in_flight, on_closed=partial(self.end, "output_closed"))
+        self.input = WireInput(input_fd, self._in_flight, self.output, on_end=partial(self.end, "eof"))
         self.ended = anyio.Event()
         self.reason: StopReason | None = None
 
     def end(self, reason: StopReason) -> None:
-        """Take no more messages. The first reason given is the one that counts."""
+        """Let the end have come. The first reason given is the one that counts."""
         self.reason = self.reason or reason
         self.ended.set()
-        self.input.stop(reason)
+
+    async def wait_until_answered(self) -> None:
+        """Return once every request that came is answered, and the answers are written, or nobody reads them."""
+        if self.reason == "eof":
+            await self.input.all_taken.wait()
+        await self._in_flight.wait_until_none()
+        with suppress(anyio.BrokenResourceError):
+            await self.output.send_line(b"")
+
+    def finish(self) -> None:
+        """Take no more messages."""
+        self.input.finish()
 
 
 class _Closable:
@@ -198,18 +207,16 @@ class WireInput(_Closable):
         self._can_wait = is_pipe(fd) or os.isatty(fd)
         self._splitter = LineSplitter(limits.MESSAGE_BYTES_MAX)
         self._lines: deque[bytes | OversizedLine] = deque()
-        self._reading = anyio.CancelScope()
-        self._is_stopped = False
-        self._awaits_answers = True
+        self._waiting = anyio.CancelScope()
+        self._is_at_end = False
+        self._is_finished = False
+        self.all_taken = anyio.Event()
+        """The input has ended, and every message that came before was given out."""
 
-    def stop(self, reason: StopReason) -> None:
-        """Read no more: what came before the end of input is still served, what came before a signal isn't."""
-        self._is_stopped = True
-        if reason != "eof":
-            self._lines.clear()
-        if reason == "output_closed":
-            self._awaits_answers = False
-        self._reading.cancel()
+    def finish(self) -> None:
+        """Report the end of input from now on, whatever is there."""
+        self._is_finished = True
+        self._waiting.cancel()
 
     def __aiter__(self) -> Self:
         return self
@@ -226,22 +233,22 @@ class WireInput(_Closable):
             raise anyio.EndOfStream from None
 
     async def __anext__(self) -> SessionMessage:
-        while not self._is_stopped or self._lines:
+        while not self._is_finished:
             if not self._lines:
                 await self._read_lines()
                 continue
             message = await self._understand(self._lines.popleft())
             if message is not None:
                 return message
-        if self._awaits_answers:
-            with anyio.move_on_after(_LAST_ANSWERS_SECONDS):
-                await self._in_flight.wait_until_none()
         raise StopAsyncIteration
 
     async def _read_lines(self) -> None:
         """Wait for bytes, and keep the lines that they complete; at the end of input, the last line too."""
         chunk: bytes | None = None
-        with anyio.CancelScope() as self._reading:
+        with anyio.CancelScope() as self._waiting:
+            if self._is_at_end:
+                self.all_taken.set()
+                await anyio.sleep_forever()
             if self._can_wait:
                 await anyio.wait_readable(self._fd)
                 chunk = read_chunk(self._fd)
@@ -253,6 +260,7 @@ class WireInput(_Closable):
             self._lines.extend(self._splitter.feed(chunk))
         else:
             self._lines.extend(self._splitter.finish())
+            self._is_at_end = True
             self._on_end()
 
     async def _understand(self, line: bytes | OversizedLine) -> SessionMessage | None:

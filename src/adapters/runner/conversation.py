@@ -5,26 +5,41 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import anyio
+
 from adapters.runner.changes import Changes
+from adapters.spawner.report import REPORT_BYTES_MAX, require_ready
 from adapters.wire import Message
 from codespace_es.ports.runner import NotStartedError, RunnerLostError, SandboxReport
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AtGate:
-    """A child waits. The streams are this process' now."""
+    """A child waits, or is on its way to its gate. The descriptors are this process' now."""
 
     pid: int
     started_ticks: int
     sandbox: SandboxReport
+    report: int | None
+    """Readable once the child is ready, or couldn't be set up; None when that was read."""
     go: int
     """Whoever writes a byte there lets it run."""
     output: int
     input: int | None
 
+    async def until_ready(self) -> None:
+        """Return when the child is ready. Raises NotReadyError: it isn't, and ends."""
+        assert self.report is not None, "a child reports once"
+        await anyio.wait_readable(self.report)
+        report, self.report = self.report, None
+        try:
+            require_ready(os.read(report, REPORT_BYTES_MAX))
+        finally:
+            os.close(report)
+
     def close(self) -> None:
         """Close all of them: it never runs then."""
-        for descriptor in (self.go, self.output, self.input):
+        for descriptor in (self.report, self.go, self.output, self.input):
             if descriptor is not None:
                 os.close(descriptor)
 
@@ -53,6 +68,7 @@ class Conversation:
         self.gone: Gone | None = None
         self.is_lost = False
         self._on_over = [on_over]
+        self._tell_reaper: Callable[[Message], None] | None = None
 
     @property
     def is_over(self) -> bool:
@@ -66,6 +82,25 @@ class Conversation:
         else:
             self._on_over.append(action)
 
+    def is_answered(self) -> bool:
+        """Return whether it has a child, or is refused one."""
+        return self.at_gate is not None or self.refusal is not None
+
+    @property
+    def is_reached(self) -> bool:
+        """A reaper has it."""
+        return self._tell_reaper is not None
+
+    def reach(self, tell: Callable[[Message], None]) -> None:
+        """Have it from now on with the reaper that `tell` tells something; one that is ending answers by that."""
+        self._tell_reaper = tell
+        self.changes.notify()
+
+    def tell(self, kind: str, **fields: object) -> None:
+        """Tell its reaper something."""
+        assert self._tell_reaper is not None, "a reaper has it"
+        self._tell_reaper({"kind": kind, "process_id": self.process_id, **fields})
+
     def begin(self) -> None:
         """Note that it is let go now."""
         self._began = time.monotonic()
@@ -74,9 +109,9 @@ class Conversation:
         """Take in what the spawner says."""
         match message["kind"]:
             case "gated":
-                go, output, *inputs = descriptors
+                report, go, output, *inputs = descriptors
                 self.at_gate = AtGate(
-                    message["pid"], message["started_ticks"], report_of(message["sandbox"]), go, output,
+                    message["pid"], message["started_ticks"], report_of(message["sandbox"]), report, go, output,
                     inputs[0] if inputs else None,
                 )
             case "not_started":
@@ -88,7 +123,7 @@ class Conversation:
             case "ended":
                 self._note_end_of_leader(message["wait_status"])
                 self.gone = Gone(message["wait_status"], self._duration_ms, message["swept"])
-        self._tell()
+        self._notify()
 
     def _note_end_of_leader(self, wait_status: int | None) -> None:
         if self.leader_status is None and self._began is not None:
@@ -99,9 +134,9 @@ class Conversation:
         """The link has fallen."""
         if not self.is_over:
             self.is_lost = True
-            self._tell()
+            self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         if self.is_over:
             for action in self._on_over:
                 action()

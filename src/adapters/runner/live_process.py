@@ -49,7 +49,7 @@ class GatedProcess:
         assert at_gate is not None, "a child is let go or abandoned, once"
         conversation = self._conversation
         process = SpawnedProcess(
-            conversation, at_gate, self._window, has_terminal=self._command.tty, link=self._link, tasks=self._tasks
+            conversation, at_gate, self._window, has_terminal=self._command.tty, tasks=self._tasks
         )
         self._tasks.start_soon(process.follow)
         conversation.begin()
@@ -72,7 +72,7 @@ class GatedProcess:
         self._window.close()
         with anyio.CancelScope(shield=True), anyio.move_on_after(_LAST_WORD_SECONDS_MAX):
             try:
-                self._link.send({"kind": "abandon", "process_id": self._conversation.process_id})
+                self._conversation.tell("abandon")
                 await self._conversation.until(lambda: self._conversation.is_over)
             except RunnerLostError:
                 return  # its gate is shut for good, which is what was asked for
@@ -83,12 +83,10 @@ class SpawnedProcess:
 
     def __init__(
         self, conversation: Conversation, at_gate: AtGate, window: OutputWindow, *, has_terminal: bool,
-        link: SpawnerLink, tasks: TaskGroup,
+        tasks: TaskGroup,
     ) -> None:
-        self._process_id = conversation.process_id
         self._has_terminal = has_terminal
         self._conversation = conversation
-        self._link = link
         self._window = window
         self._output = OutputPump(at_gate.output, window)
         own_input = os.dup(at_gate.output) if has_terminal else at_gate.input
@@ -115,10 +113,14 @@ class SpawnedProcess:
 
     async def read(self, cursor: int, *, wait_ms: int, bytes_max: int) -> OutputChunk:
         """Return retained output from max(cursor, retained_from) on; wait up to `wait_ms` for the first new byte."""
-        with anyio.move_on_after(wait_ms / 1000):
-            while cursor >= self._window.total and not self._output.is_finished:
-                await self._output.changes.wait()
+        if wait_ms and self._is_silent(cursor):
+            with anyio.move_on_after(wait_ms / 1000):
+                while self._is_silent(cursor):
+                    await self._output.changes.wait()
         return self._chunk(*self._window.read(cursor, bytes_max))
+
+    def _is_silent(self, cursor: int) -> bool:
+        return cursor >= self._window.total and not self._output.is_finished
 
     def peek(self) -> OutputChunk:
         """Return an empty chunk that tells where the output stands."""
@@ -151,16 +153,14 @@ class SpawnedProcess:
         if conversation.gone is not None:
             return
         before = conversation.resizes
-        self._link.send({"kind": "resize", "process_id": self._process_id, "rows": rows, "columns": columns})
+        conversation.tell("resize", rows=rows, columns=columns)
         await conversation.until(lambda: conversation.resizes > before or conversation.gone is not None)
 
     async def end(self, *, signal: int, grace_ms: int) -> None:
         """Signal the tree, continue what is stopped, and kill what is left of it after `grace_ms`."""
         self._require_link()
         if self._conversation.gone is None:
-            self._link.send(
-                {"kind": "end", "process_id": self._process_id, "signal": signal, "grace_ms": grace_ms}
-            )
+            self._conversation.tell("end", signal=signal, grace_ms=grace_ms)
 
     async def wait(self) -> ProcessEnd:
         """Return how it ended, when the whole tree is gone and all it printed was taken."""

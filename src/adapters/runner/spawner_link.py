@@ -1,7 +1,9 @@
-"""One life of a spawner, seen from the server: sends requests, and delivers what is said to whom it concerns."""
+"""One life of a spawner, seen from the server: has commands started, by an idle reaper or with a new one."""
 
 import os
 from collections.abc import Callable
+from functools import partial
+from socket import socket
 from typing import Final
 
 import anyio
@@ -9,50 +11,50 @@ from anyio.abc import TaskGroup
 
 from adapters.runner.changes import Changes
 from adapters.runner.conversation import Conversation
+from adapters.runner.line import Line
+from adapters.runner.reaper_link import ReaperLink
 from adapters.spawner import PROTOCOL
-from adapters.wire import Link, LinkClosedError, Message, WireError
+from adapters.wire import Link, Message
 from codespace_es.ports.runner import RunnerLostError
 
 _HELLO_SECONDS_MAX: Final = 30.0
 """A runner introduces itself once it knows what can be enforced there, which takes seconds at worst."""
+_IDLE_MAX: Final = 1
+"""So many reapers are kept without a command. Commands mostly come one after another."""
 
 
 class SpawnerLink:
     """The link, up until it has fallen, then down for ever."""
 
     def __init__(self, link: Link, tasks: TaskGroup) -> None:
-        self._link = link
+        self._line = Line(link, tasks)
         self._tasks = tasks
         self._conversations: dict[str, Conversation] = {}
+        self._reapers: dict[int, ReaperLink] = {}
         self._changes = Changes()
-        self._is_receiving = True
-        self._is_flushing = False
         self._is_closing = False
         self._sandbox: Message | None = None
         self._protocol: object = None
-        self.is_up = True
         self.boot_id = ""
         self.pid_namespace = -1
+
+    @property
+    def is_up(self) -> bool:
+        """It hasn't fallen."""
+        return self._line.is_up
 
     async def run(self, on_fall: Callable[[], None]) -> None:
         """Receive until the link falls; `on_fall` is called then, unless it was closed on purpose."""
         try:
-            while True:
-                await anyio.wait_readable(self._link.fileno())
-                for message, descriptors in self._link.receive():
-                    self._deliver(message, descriptors)
-        except (LinkClosedError, WireError):
-            pass  # however it fell: it is down
+            await self._line.run(self._deliver)
         finally:
-            self._fall()
-            self._is_receiving = False
-            self._close_if_unused()
+            self._lose_all()
             if not self._is_closing:
                 on_fall()
 
     async def say_hello(self, descriptors: list[int]) -> None:
         """Give the spawner what it shall hold, and return when it has introduced itself. Raises RunnerLostError."""
-        self.send({"kind": "hold"}, descriptors)
+        self._line.send({"kind": "hold"}, descriptors)
         with anyio.move_on_after(_HELLO_SECONDS_MAX):
             while self._protocol is None:
                 if not self.is_up:
@@ -68,7 +70,7 @@ class SpawnerLink:
 
     async def probe(self) -> Message:
         """Return what the spawner says that commands are confined by. Raises RunnerLostError."""
-        self.send({"kind": "probe"})
+        self._line.send({"kind": "probe"})
         while self._sandbox is None:
             if not self.is_up:
                 raise RunnerLostError("The runner was lost.", is_dispatched=True)
@@ -80,34 +82,43 @@ class SpawnerLink:
 
         Raises RunnerLostError, WireError: nothing was asked then.
         """
+        start = {**request, "kind": "start", "process_id": conversation.process_id}
         held = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) if lease is None else lease
         try:
-            self.send({**request, "kind": "start", "process_id": conversation.process_id}, [held])
+            if not self._is_taken(conversation, start, held):
+                self._line.send(start, [held])
         finally:
             if lease is None:
                 os.close(held)
         self._conversations[conversation.process_id] = conversation
+        conversation.when_over(partial(self._conversations.__delitem__, conversation.process_id))
 
-    def send(self, message: Message, descriptors: list[int] | None = None) -> None:
-        """Send, or queue behind what is queued. Raises RunnerLostError, WireError when it is too long."""
-        if not self.is_up:
-            raise RunnerLostError("The runner was lost.", is_dispatched=False)
-        try:
-            self._link.send(message, descriptors or ())
-        except LinkClosedError as error:
-            raise RunnerLostError("The runner was lost.", is_dispatched=False) from error
-        if self._link.has_unsent and not self._is_flushing:
-            self._is_flushing = True
-            self._tasks.start_soon(self._flush)
+    def _is_taken(self, conversation: Conversation, start: Message, lease: int) -> bool:
+        """Return whether an idle reaper has it now."""
+        for reaper in self._reapers.values():
+            if self.is_up and reaper.is_idle:
+                try:
+                    reaper.take(conversation, start, lease)
+                except RunnerLostError:  # it was killed
+                    continue
+                return True
+        return False
+
+    def wake(self, conversation: Conversation) -> None:
+        """Have the command's reaper go on if somebody has stopped it while it was idle."""
+        for reaper in self._reapers.values():
+            if reaper.has(conversation):
+                self._line.send({"kind": "continue", "reaper": reaper.pid})
 
     def is_there(self) -> bool:
         """Return whether the spawner is there, even if its end is so new that nobody has received it."""
-        return self.is_up and not self._link.is_at_end()
+        return self._line.is_there()
 
     def close(self) -> None:
         """Take the link down on purpose: every tree ends. A second call does nothing."""
         self._is_closing = True
-        self._fall()
+        self._line.fall()
+        self._lose_all()
 
     def _deliver(self, message: Message, descriptors: list[int]) -> None:
         match message["kind"]:
@@ -119,37 +130,31 @@ class SpawnerLink:
             case "sandbox":
                 self._sandbox = message["sandbox"]
                 self._changes.notify()
-            case _:
-                conversation = self._conversations.get(message.get("process_id", ""))
-                if conversation is None:
-                    for descriptor in descriptors:
-                        os.close(descriptor)
-                    return
-                conversation.deliver(message, descriptors)
-                if conversation.is_over:
-                    del self._conversations[conversation.process_id]
+            case "reaper":
+                self._welcome(message["reaper"], socket(fileno=descriptors[0]), message["process_id"])
+            case "not_started" if message["process_id"] in self._conversations:
+                self._conversations[message["process_id"]].deliver(message, ())
+            case "reaper_ended":
+                reaper = self._reapers.pop(message["reaper"], None)
+                if reaper is not None:
+                    reaper.finish(message["swept"])
 
-    async def _flush(self) -> None:
-        try:
-            while self._link.has_unsent:
-                await anyio.wait_writable(self._link.fileno())
-                self._link.flush()
-        except LinkClosedError:
-            return  # whoever receives finds out too, and tells
-        finally:
-            self._is_flushing = False
-            self._close_if_unused()
+    def _welcome(self, pid: int, connection: socket, process_id: str) -> None:
+        conversation = self._conversations.get(process_id)
+        if conversation is None:  # all was given up meanwhile
+            connection.close()
+            return
+        reaper = ReaperLink(pid, Link(connection), conversation, self._tasks, on_free=self._keep_or_close)
+        self._reapers[pid] = reaper
+        self._tasks.start_soon(reaper.run)
 
-    def _close_if_unused(self) -> None:
-        """Close the socket once nobody waits for it: its number may be another's in the same moment."""
-        if not self.is_up and not self._is_receiving and not self._is_flushing:
-            self._link.close()
+    def _keep_or_close(self, freed: ReaperLink) -> None:
+        if sum(reaper.is_idle for reaper in self._reapers.values()) > _IDLE_MAX:
+            freed.close()
 
-    def _fall(self) -> None:
-        if self.is_up:
-            self.is_up = False
-            self._link.shut_down()
-            self._changes.notify()
-            for conversation in self._conversations.values():
-                conversation.lose()
-            self._conversations.clear()
+    def _lose_all(self) -> None:
+        self._changes.notify()
+        for reaper in self._reapers.values():
+            reaper.close()
+        for conversation in tuple(self._conversations.values()):
+            conversation.lose()

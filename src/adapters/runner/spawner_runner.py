@@ -7,16 +7,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from errno import E2BIG, ENOSPC
 from socket import socket
-from typing import Protocol
+from typing import Final, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
 
-from adapters.runner.conversation import Conversation, report_of
+from adapters.runner.conversation import AtGate, Conversation, report_of
 from adapters.runner.live_process import GatedProcess
 from adapters.runner.orphans import end_orphan
 from adapters.runner.output_window import OutputWindow, make_ring
 from adapters.runner.spawner_link import SpawnerLink
+from adapters.spawner.report import NotReadyError
 from adapters.wire import Link, Message, WireError
 from codespace_es.ports.locks import Held
 from codespace_es.ports.runner import (
@@ -27,6 +28,9 @@ from codespace_es.ports.runner import (
     RunnerLostError,
     SandboxReport,
 )
+
+_STOPPED_SECONDS: Final = 0.1
+"""A reaper that doesn't answer for so long may be stopped."""
 
 
 class SpawnerSource(Protocol):
@@ -55,12 +59,14 @@ class SpawnerRunner:
         self._processes_max = processes_max
         self._live: set[str] = set()
         self._link: SpawnerLink | None = None
-        self._linking = anyio.Lock()
+        self._linking = anyio.Lock(fast_acquire=True)
         self._listeners: list[Callable[[], Awaitable[None]]] = []
         self._sandbox: SandboxReport | None = None
 
-    async def start(self, command: RunnerCommand, *, lease: Held | None) -> GatedProcess:
-        """Fork a child and hold it at its gate.
+    async def start(
+        self, command: RunnerCommand, *, lease: Held | None, meanwhile: Callable[[], Awaitable[None]] | None = None
+    ) -> GatedProcess:
+        """Fork a child and hold it at its gate; `meanwhile` is awaited while it is on its way.
 
         Raises:
             LimitReachedError: as many live as may; nothing was started.
@@ -76,7 +82,6 @@ class SpawnerRunner:
         self._live.add(process_id)
         conversation = Conversation(process_id, on_over=lambda: self._live.discard(process_id))
         try:
-            window = _window(command)
             link = await self._linked()
             link.begin(conversation, _request(command), None if lease is None else lease.fileno())
         except WireError as error:
@@ -86,9 +91,18 @@ class SpawnerRunner:
             self._live.discard(process_id)
             raise
         try:
-            await conversation.until(lambda: conversation.at_gate is not None or conversation.refusal is not None)
+            window = _window(command)
+            if meanwhile is not None:
+                await meanwhile()
+            with anyio.move_on_after(_STOPPED_SECONDS):
+                await conversation.until(conversation.is_answered)
+            if not conversation.is_answered():
+                link.wake(conversation)
+                await conversation.until(conversation.is_answered)
+            if conversation.at_gate is not None:
+                await _until_ready(conversation, conversation.at_gate)
         except BaseException:
-            self._tasks.start_soon(_forget, conversation, link)
+            self._tasks.start_soon(_forget, conversation)
             raise
         if conversation.refusal is not None:
             raise conversation.refusal
@@ -181,11 +195,22 @@ def _request(command: RunnerCommand) -> Message:
     }
 
 
-async def _forget(conversation: Conversation, link: SpawnerLink) -> None:
+async def _until_ready(conversation: Conversation, at_gate: AtGate) -> None:
+    """Return when the child is at its gate. Raises NotStartedError, once it is gone."""
+    try:
+        await at_gate.until_ready()
+    except NotReadyError as error:
+        await conversation.until(lambda: conversation.is_over)
+        raise NotStartedError(str(error), error.errno) from error
+
+
+async def _forget(conversation: Conversation) -> None:
     """Abandon a child whose caller has left before it was at the gate."""
     try:
-        link.send({"kind": "abandon", "process_id": conversation.process_id})
-        await conversation.until(lambda: conversation.is_over)
+        await conversation.until(lambda: conversation.is_reached or conversation.is_over)
+        if not conversation.is_over:
+            conversation.tell("abandon")
+            await conversation.until(lambda: conversation.is_over)
     except RunnerLostError:
         pass  # then its gate is shut
     if conversation.at_gate is not None:

@@ -19,10 +19,12 @@ import os
 import signal
 import stat
 import termios
+from functools import partial
 
 from adapters.spawner import seccomp
 from adapters.spawner.inheritance import FIRST_DESCRIPTOR
 from adapters.spawner.sandbox_confinement import (
+    NOT_RUN_CODE,
     Confinement,
     SandboxError,
     existing,
@@ -60,6 +62,8 @@ _NOT_FATAL = frozenset(
      signal.SIGTTOU}
 )
 _WRAPPERS = 2
+_FAILED = 1
+_TOLD_BYTES_MAX = 4096
 
 
 def find_program() -> str | None:
@@ -111,15 +115,18 @@ def confine(request: Message, program: str, namespace_options: tuple[str, ...]) 
         words.append("--new-session")
     filtering = _in_memory("filter", seccomp.assemble(machine, families=families, has_attributes=True))
     words += ["--seccomp", str(FIRST_DESCRIPTOR)]
+    words += ["--json-status-fd", str(FIRST_DESCRIPTOR + 2)]
     options = _in_memory("options", b"".join(os.fsencode(word) + b"\0" for word in words))
+    told, tells = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     return Confinement(
         report(request),
         {},
         argv_prefix=(program, "--args", str(FIRST_DESCRIPTOR + 1), "--", *taker),
         entering={"kind": "without_terminal"} if taker else None,
-        descriptors=(filtering, options),
+        descriptors=(filtering, options, tells),
         wrappers=_WRAPPERS,
-        wait_status=true_wait_status,
+        wait_status=partial(_wait_status, told),
+        finish=partial(os.close, told),
     )
 
 
@@ -222,6 +229,21 @@ def _in_memory(name: str, content: bytes) -> int:
         view = view[os.write(descriptor, view) :]
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
+
+
+def _wait_status(told: int, status: int) -> int:
+    """Return the command's wait status, from bubblewrap's and what it has told of the command.
+
+    It tells an exit code of what it has executed only. Whatever keeps it from that ends it with 1, and it has said why
+    on standard error, which is the command's: that counts as any program does that couldn't be executed.
+    """
+    try:
+        content = os.read(told, _TOLD_BYTES_MAX)
+    except BlockingIOError:
+        content = b""
+    if status == _FAILED << 8 and b'"exit-code"' not in content:
+        return NOT_RUN_CODE << 8
+    return true_wait_status(status)
 
 
 def true_wait_status(status: int) -> int:

@@ -1,7 +1,7 @@
 """The gate: a forked child that has everything set up and waits for one byte before it becomes the program.
 
 1. The parent makes the pipes (or a terminal) and forks.
-2. The child sets itself up, says `ready` and waits (`gated_child`).
+2. The child sets itself up, reports that it is ready and waits (`gated_child`).
 3. `go` is written: it executes the program. The pipe ends instead (abandoned, or whoever held it is dead): it exits,
    and nothing ran.
 """
@@ -9,27 +9,19 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from functools import partial
 
-from adapters.spawner.gated_child import READY, REPORT_BYTES_MAX, be_child, become
+from adapters.spawner.gated_child import be_child, become
 from adapters.spawner.inheritance import FIRST_DESCRIPTOR
 from adapters.spawner.terminal import Terminal, fork_on_terminal
+from adapters.spawner.tree import started_ticks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from adapters.spawner.gated_child import Program
-
-
-class GateError(Exception):
-    """The child couldn't be set up, so nothing will run. Carries the system's errno."""
-
-    def __init__(self, message: str, errno: int | None) -> None:
-        super().__init__(message)
-        self.errno = errno
 
 
 class Gate:
@@ -40,7 +32,8 @@ class Gate:
         terminal: Terminal | None = None,
     ) -> None:
         self.pid = pid
-        self.report: int | None = report
+        self.started_ticks = started_ticks(pid)
+        self.report = report
         """Readable once the child is ready, or couldn't be set up."""
         self._go = go
         self._output = output
@@ -48,30 +41,18 @@ class Gate:
         self._terminal = terminal
         self._is_held = True
 
-    def take_report(self) -> None:
-        """Return when the child is at the gate. Raises GateError."""
-        assert self.report is not None, "a child reports once"
-        content = os.read(self.report, REPORT_BYTES_MAX)
-        os.close(self.report)
-        self.report = None
-        if content == READY:
-            return
-        if not content:
-            raise GateError("The child ended before it was set up.", None)
-        problem = json.loads(content)
-        raise GateError(problem["message"], problem["errno"])
-
     def ends(self) -> list[int]:
-        """Return where `go` is written, where output is read, and, unless that is the terminal or null, input written.
+        """Return what the report is read from, `go` written to, output read from; and where input is a pipe, its end.
 
         They are for another process; `hand_over` closes those of this one.
         """
-        return [self._go, self._output] if self._input is None else [self._go, self._output, self._input]
+        return [self.report, self._go, self._output, *([] if self._input is None else [self._input])]
 
     def hand_over(self) -> None:
         """Close what another process has now: from here on that one alone can let the child go. A terminal stays."""
         if self._is_held:
             self._is_held = False
+            os.close(self.report)
             os.close(self._go)
             self.close_input()
             if self._terminal is None:
@@ -94,9 +75,6 @@ class Gate:
         self.hand_over()
         if self._terminal is not None:
             self._terminal.close()
-        if self.report is not None:
-            os.close(self.report)
-            self.report = None
 
 
 def fork_at_gate(program: Program, *, has_terminal: bool, has_input: bool, rows: int, columns: int) -> Gate:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import signal
 
 from adapters.spawner import inheritance, sandbox
+from adapters.spawner.report import READY, not_ready
+from adapters.spawner.sandbox_confinement import NOT_RUN_CODE
 from adapters.spawner.tree import end_with_parent
 
 TYPE_CHECKING = False
@@ -24,11 +25,6 @@ if TYPE_CHECKING:
     from adapters.wire import Message
 
 NOT_FOUND_CODE = 127
-NOT_RUN_CODE = 126
-REPORT_BYTES_MAX = 4096
-_PROBLEM_CHARACTERS_MAX, _REASON_CHARACTERS_MAX = 220, 100
-"""A report is read whole or not at all, and a character may take 12 bytes of it."""
-READY = b"ready"
 ORDERS = 5
 """Where a child that is forked before its program is known is told of it."""
 _REPORT, _GO = 3, 4
@@ -105,9 +101,8 @@ def _attempt(report: int, problem: str, action: Callable[..., None], *arguments:
     except BaseException as error:
         code = error.errno if isinstance(error, OSError) else None
         reason = os.strerror(code) if code is not None else f"{type(error).__name__}: {error}"
-        told = {"errno": code, "message": f"{problem[:_PROBLEM_CHARACTERS_MAX]}: {reason[:_REASON_CHARACTERS_MAX]}."}
         with contextlib.suppress(OSError):  # whoever would read it is gone, and so is the reason to tell
-            os.write(report, json.dumps(told).encode("ascii"))
+            os.write(report, not_ready(problem, reason, code))
         os._exit(NOT_RUN_CODE)
 
 

@@ -1,10 +1,10 @@
-"""The reaper: a process between the spawner and one command at a time, which the command's tree can't escape.
+"""The reaper: a process between the server and one command at a time, which the command's tree can't escape.
 
 It is the subreaper of that command alone, so whatever is beneath it belongs to the command, however it daemonised. Its
 story, again and again: find the program, confine it, have it at the gate, and wait until nobody is left beneath. It
-ends the tree when it is told to, a while after the leader has ended, and at once when the spawner is gone, and then
-itself too. It holds a duplicate of the workspace's lease and of the instance's lock, so both are held exactly as long
-as the tree lives, whoever else is killed. Between commands it keeps a spare child for the next.
+ends the tree when it is told to, a while after the leader has ended, and at once when server or spawner is gone, and
+then itself too. It holds a duplicate of the workspace's lease and of the instance's lock, so both are held exactly as
+long as the tree lives, whoever else is killed. Between commands it keeps a spare child for the next.
 Source: decisions 1, 17, 19, 20; reliability.md section 4.
 """
 
@@ -17,10 +17,10 @@ import time
 
 from adapters.spawner import sandbox
 from adapters.spawner.executable import UnusableError, usable_program
-from adapters.spawner.gate import Gate, GateError, fork_at_gate
+from adapters.spawner.gate import Gate, fork_at_gate
 from adapters.spawner.gated_child import Program
 from adapters.spawner.spare import Spare, fork_spare
-from adapters.spawner.tree import become_subreaper, descendants, kill_beneath, send_signal, started_ticks
+from adapters.spawner.tree import become_subreaper, descendants, kill_beneath, send_signal
 from adapters.spawner.waking import Waiter, reap_ended_children
 from adapters.wire import Link, LinkClosedError, WireError
 
@@ -42,12 +42,19 @@ _RACING_PASS = 2
 """From this pass on they seem to fork while they are killed."""
 
 
-def reap_commands(control: Link) -> NoReturn:
-    """Be the reaper of one command after another. The process ends when the spawner closes `control` or is gone."""
+def reap_commands(control: Link, request: Message, lease: int) -> NoReturn:
+    """Be the reaper of this command, then of those that are asked for at `control`.
+
+    The process ends when the server closes that, or is gone, or the spawner is.
+    """
     become_subreaper()
     waiter = Waiter()
-    spare: Spare | None = None
-    while not waiter.is_end_requested:
+    spare = _run(request, control, waiter, None, lease)
+    is_spare_due = True
+    while not waiter.is_end_requested and control.fileno() >= 0:
+        if is_spare_due and spare is None and not waiter.wait([control.fileno()], (), _BEFORE_SPARE_SECONDS):
+            spare = fork_spare()
+        is_spare_due = False  # one that is lost isn't replaced: whatever has ended it may end the next, at once
         waiter.wait([control.fileno()], (), None)
         if spare is not None and spare.pid in dict(reap_ended_children()[0]):
             spare.forget()  # somebody has killed it
@@ -58,16 +65,18 @@ def reap_commands(control: Link) -> NoReturn:
             break
         for message, descriptors in messages:
             if message["kind"] == "start":  # anything else came too late for the command before
-                execution = _Execution(message, control, waiter, spare)
-                execution.run(descriptors[0])
-                spare = execution.spare
-        if control.fileno() < 0:
-            break
-        if messages and spare is None and not waiter.wait([control.fileno()], (), _BEFORE_SPARE_SECONDS):
-            spare = fork_spare()
+                spare = _run(message, control, waiter, spare, descriptors[0])
+                is_spare_due = True
     if spare is not None:
         spare.dismiss()
     os._exit(0)
+
+
+def _run(request: Message, control: Link, waiter: Waiter, spare: Spare | None, lease: int) -> Spare | None:
+    """Run one command to its end; return the spare child if it wasn't used."""
+    execution = _Execution(request, control, waiter, spare)
+    execution.run(lease)
+    return execution.spare
 
 
 class _Execution:
@@ -124,13 +133,18 @@ class _Execution:
             descriptors=confinement.descriptors,
         )
         try:
-            self._gate = self._have_at_gate(program)
+            gate = self._gate = self._have_at_gate(program)
             self._has_children = True
         except OSError as error:
             self._refusal = (f"No process could be made: {error.strerror or error}.", error.errno)
+            return
         finally:
             for descriptor in confinement.descriptors:
                 os.close(descriptor)
+        self._say(
+            "gated", gate.ends(), pid=gate.pid, started_ticks=gate.started_ticks, sandbox=confinement.report
+        )
+        gate.hand_over()
 
     def _have_at_gate(self, program: Program) -> Gate:
         """Use the spare child if that can be, else fork one. Raises OSError."""
@@ -151,13 +165,9 @@ class _Execution:
         assert self._gate is not None, "only what was forked is watched"
         control = self._control.fileno()
         readable = [] if control < 0 else [control]
-        if self._gate.report is not None:
-            readable.append(self._gate.report)
         writable = [control] if self._control.has_unsent else []
         seconds = None if self._kill_at is None else self._kill_at - time.monotonic()
         ready = self._waiter.wait(readable, writable, seconds)
-        if self._gate.report in ready:
-            self._take_report(self._gate)
         if control in ready:
             self._converse(self._gate)
         if self._waiter.is_end_requested:
@@ -165,20 +175,6 @@ class _Execution:
         self._reap(self._gate)
         if self._has_children and self._kill_at is not None and time.monotonic() >= self._kill_at:
             self._kill()
-
-    def _take_report(self, gate: Gate) -> None:
-        assert self._confinement is not None, "only what is confined was forked"
-        try:
-            gate.take_report()
-            start = started_ticks(gate.pid)
-        except GateError as error:
-            self._refusal = (str(error), error.errno)
-            return
-        except OSError:
-            self._refusal = ("The child ended before it was set up.", None)
-            return
-        self._say("gated", gate.ends(), pid=gate.pid, started_ticks=start, sandbox=self._confinement.report)
-        gate.hand_over()
 
     def _converse(self, gate: Gate) -> None:
         try:
@@ -282,7 +278,7 @@ class _Execution:
             self._say("not_started", message=message, errno=number)
         else:
             self._say("ended", wait_status=self._leader_status, swept=len(self._swept))
-        while self._control.fileno() >= 0 and self._control.has_unsent:
+        while self._control.fileno() >= 0 and self._control.has_unsent and not self._waiter.is_end_requested:
             self._waiter.wait((), [self._control.fileno()], None)
             with contextlib.suppress(LinkClosedError):
                 self._control.flush()

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from adapters.wire import Message
 
 
+NOT_RUN_CODE = 126
+"""Exit code of a command that was let go and couldn't be executed. Shells have it too."""
+
+
 class SandboxError(Exception):
     """The command can't be confined as it has to be. Carries the system's errno, if it had one."""
 

@@ -44,7 +44,6 @@ class Spare:
 
     def _is_fit(self) -> bool:
         """Return whether it lives: one that says something before it is asked couldn't settle in, or has ended."""
-        assert self._gate.report is not None, "it is taken once"
         poll = select.poll()
         poll.register(self._gate.report, select.POLLIN)
         return not poll.poll(0)

@@ -9,7 +9,10 @@ import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+
+
+_REQUESTS_TO_END = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Waiter:
@@ -22,9 +25,10 @@ class Waiter:
         self.is_end_requested = False
         """SIGTERM, SIGINT or SIGHUP came."""
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in _REQUESTS_TO_END:
             signal.signal(number, self._request_end)
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _REQUESTS_TO_END)
 
     def _request_end(self, _number: int, _frame: object) -> None:
         self.is_end_requested = True
@@ -47,6 +51,16 @@ class Waiter:
                 while len(os.read(self._read, 4096)) == 4096:
                     pass
         return ready
+
+
+@contextlib.contextmanager
+def holding_requests_to_end() -> Iterator[None]:
+    """Have requests to end wait, in a child that is forked meanwhile too: there until it has a `Waiter` of its own."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, _REQUESTS_TO_END)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _REQUESTS_TO_END)
 
 
 def reap_ended_children() -> tuple[list[tuple[int, int]], bool]:

@@ -90,7 +90,7 @@ class HostedTools:
             self._is_loaded.set()
 
     async def close(self) -> None:
-        """End every process of tools."""
+        """End every process of tools. See the port."""
         if self._hosts is not None:
             await self._hosts.close()
 

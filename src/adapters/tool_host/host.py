@@ -187,20 +187,20 @@ class Host:
             await self.kill(HostEnd("hung", f"a call went on after its limit of {seconds:g} s"))
 
     async def _receive(self) -> None:
-        """Take what it says until it is gone, then tell everybody who waits."""
-        try:
-            while True:
-                await anyio.wait_readable(self._link.fileno())
-                for message, descriptors in self._link.receive():
-                    if descriptors:
-                        raise WireError("it sent descriptors")
-                    self._take(SAID.validate_python(message))
-        except LinkClosedError:
-            pass  # it is ending, or has closed its socket, which is the same to us
-        except (WireError, ValidationError) as error:
-            logger.warning("Custom tools: what their process says isn't understood: %s", str(error)[:500])
-            self._verdict = self._verdict or HostEnd("garbled", "it wrote what isn't a message of ours")
+        """Take what it says until it is gone, then tell everybody who waits. Ends with the process, not before."""
         with anyio.CancelScope(shield=True):
+            try:
+                while True:
+                    await anyio.wait_readable(self._link.fileno())
+                    for message, descriptors in self._link.receive():
+                        if descriptors:
+                            raise WireError("it sent descriptors")
+                        self._take(SAID.validate_python(message))
+            except LinkClosedError:
+                pass  # it is ending, or has closed its socket, which is the same to us
+            except (WireError, ValidationError) as error:
+                logger.warning("Custom tools: what their process says isn't understood: %s", str(error)[:500])
+                self._verdict = self._verdict or HostEnd("garbled", "it wrote what isn't a message of ours")
             await self._process.kill(tells_where=False)
             anyio.notify_closing(self._link.fileno())  # its number may be another's in the same moment
             self._link.close()
@@ -209,8 +209,9 @@ class Host:
 
     async def _watch(self) -> None:
         """Notice its end although something that it has started keeps its socket open."""
-        await self._process.wait()
-        self._link.shut_down()
+        with anyio.CancelScope(shield=True):
+            await self._process.wait()
+            self._link.shut_down()
 
     def _finish(self) -> None:
         self.end = self._verdict or self._process.describe_end()

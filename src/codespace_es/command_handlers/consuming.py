@@ -45,7 +45,7 @@ class Outcome:
 
 NOTHING = AppendPart()
 
-BLOCKED_CODES = (ErrorCode.WORKSPACE_BUSY, ErrorCode.RESOURCE_QUEUE_FULL)
+BLOCKED_CODES = (ErrorCode.WORKSPACE_BUSY, ErrorCode.RESOURCE_QUEUE_FULL, ErrorCode.SERVER_SHUTTING_DOWN)
 """The way was only blocked, and nothing was done: what is held stays held, and waits for another resume."""
 
 

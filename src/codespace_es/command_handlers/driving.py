@@ -12,6 +12,7 @@ from codespace_es.aggregates.process import PROCESS, ProcessInputSent, ProcessRe
 from codespace_es.command_handlers.locating import Located, locate
 from codespace_es.command_handlers.watching import request_end
 from codespace_es.folding import append_decided
+from codespace_es.ports.log import InstanceClosedError, StoreUnavailableError, UnknownTopicError
 from codespace_es.ports.runner import InputClosedError, LimitReachedError, NotTerminalError, RunnerLostError
 from codespace_es.ports.world import World
 from codespace_es.projections.process_status import SIGNAL_NAMES
@@ -189,13 +190,19 @@ async def terminate_process(world: World, command: TerminateProcess, caller: Cal
 
 
 async def end_all(world: World, caller: Caller) -> None:
-    """Ask every command that lives here to end, since this server does. Their exits are recorded by their watchers."""
-    world.live.is_closing = True
+    """Ask every command that lives here to end, since this server does. Their exits are recorded by their watchers.
+
+    Where that can't be put on record they end all the same; each watcher finds out too, and fails by it.
+    """
+    number, grace_ms = _SIGNALS["TERM"], limits.SHUTDOWN_GRACE_MS
     for process_id in world.live:
         living = world.live.find(process_id)
-        if living is not None:
-            with suppress(RunnerLostError):  # then all that it ran is ended already
+        if living is None:
+            continue
+        with suppress(RunnerLostError):  # then all that it ran is ended already
+            try:
                 await request_end(
-                    world, process_id, living, cause="shutdown", signal=_SIGNALS["TERM"],
-                    grace_ms=limits.SHUTDOWN_GRACE_MS, caller=caller,
+                    world, process_id, living, cause="shutdown", signal=number, grace_ms=grace_ms, caller=caller
                 )
+            except (StoreUnavailableError, InstanceClosedError, UnknownTopicError):
+                await living.handle.end(signal=number, grace_ms=grace_ms)

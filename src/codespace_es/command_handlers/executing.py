@@ -8,27 +8,26 @@
 Source: decisions 17 to 23; contract A5, B5.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from anyio import Event, Lock, move_on_after, sleep
+from anyio import Event, Lock
 from pydantic import Field
 
-from codespace_es.admission import admit, lives, read_key, require_usable_key, require_usable_work, take_lease
+from codespace_es.admission import admit, read_key, require_usable_key, require_usable_work, take_lease
 from codespace_es.aggregates.claim import CLAIM, TakeClaim, Taken, is_repeat
 from codespace_es.aggregates.process import (
     PROCESS,
-    Exited,
     NotStarted,
     ProcessNotStarted,
     ProcessSpawned,
     RecordNoStart,
     RecordSpawn,
-    Running,
 )
 from codespace_es.command_handlers.binding import bind
 from codespace_es.command_handlers.consuming import Outcome, consumption
+from codespace_es.command_handlers.dispatching import dispatch_of
 from codespace_es.command_handlers.gating import require_resolved
 from codespace_es.command_handlers.holding import HeldRequest, hold_if_required
 from codespace_es.command_handlers.settling import settle_workspace
@@ -52,11 +51,8 @@ from codespace_es.vocabulary.answer import Answer
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller, Fault
 from codespace_es.vocabulary.fingerprint import canonical_json
-from codespace_es.vocabulary.identifiers import ApprovalId, ProcessId, StreamId, claim_stream
+from codespace_es.vocabulary.identifiers import ApprovalId, ProcessId, claim_stream
 from codespace_es.vocabulary.workspace import Workspace
-
-_LETTING_GO_SECONDS_MAX = 1.0
-_LETTING_GO_LOOK_SECONDS = 0.002
 
 
 class ExecResult(Answer):
@@ -129,24 +125,9 @@ def held_command(world: World, command: ExecCommand) -> HeldRequest:
     )
 
 
-async def dispatch_of(world: World, process_id: str) -> Literal["confirmed", "unknown"]:
-    """Return whether a command on record was let go. Its server or runner may have died just before: nobody can say.
-
-    One of this server that doesn't live yet is let go in this moment, or was lost, which is on record soon.
-    """
-    with move_on_after(_LETTING_GO_SECONDS_MAX):
-        while True:
-            recorded = await world.log.read_stream(StreamId(process_id))
-            state = PROCESS.fold_recorded(recorded)
-            if not isinstance(state, Running):
-                return "unknown" if isinstance(state, Exited) and state.exited.termination == "unknown" else "confirmed"
-            owner = recorded[0].envelope.instance_id
-            if owner != world.instance_id:
-                return "confirmed" if await lives(world, owner) else "unknown"
-            if world.live.find(ProcessId(process_id)) is not None:
-                return "confirmed"
-            await sleep(_LETTING_GO_LOOK_SECONDS)
-    return "unknown"
+async def told_again(world: World, answer: ExecResult) -> ExecResult:
+    """Return a stored answer as it has to be told now."""
+    return answer.model_copy(update={"dispatch_status": await dispatch_of(world, answer.process_id)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,11 +172,12 @@ class _Attempt:
                 if replay is not None:
                     return replay
                 process_id = ProcessId(f"proc-{self.world.ids.uuid()}")
-                child = await self._fork(process_id, lease)
-                if child is None:
+                forked = await self._fork(process_id, lease)
+                if forked is None:
                     continue
+                child, bound = forked
                 spawned = self._spawned(process_id, child)
-                if not await self._record_spawn(process_id, child, spawned):
+                if not await self._record_spawn(process_id, child, spawned, bound):
                     continue
                 is_handed_over = self.workspace.live_process == "exclusive"
                 return await self._let_go(process_id, child, spawned, lease)
@@ -203,15 +185,22 @@ class _Attempt:
             if not is_handed_over:
                 lease.release()
 
-    async def _fork(self, process_id: ProcessId, lease: Held) -> GatedChild | None:
-        """Return a child at its gate; None if another server took the key.
+    async def _fork(self, process_id: ProcessId, lease: Held) -> tuple[GatedChild, Sequence[NewEvent]] | None:
+        """Return a child at its gate, and what binds its workspace; None if another server took the key.
 
         Raises:
             CodespaceError: PROCESS_SPAWN_FAILED; WORKSPACE_BUSY when too many commands live.
         """
         kept_lease = lease if self.workspace.live_process == "exclusive" else None
+        bound: list[NewEvent] = []
+
+        async def find_binding() -> None:
+            bound.extend(await bind(self.world, self.workspace))
+
         try:
-            return await self.world.runner.start(self.invocation.runner_command(process_id), lease=kept_lease)
+            child = await self.world.runner.start(
+                self.invocation.runner_command(process_id), lease=kept_lease, meanwhile=find_binding
+            )
         except LimitReachedError as error:
             raise CodespaceError(ErrorCode.WORKSPACE_BUSY, f"Nothing was started: {error}") from error
         except (NotStartedError, RunnerLostError) as error:
@@ -225,6 +214,7 @@ class _Attempt:
             if not await self._append(process_id, events, Outcome(process_id, fault=Fault.of(told))):
                 return None
             raise told from error
+        return child, bound
 
     def _spawned(self, process_id: ProcessId, child: GatedChild) -> ProcessSpawned:
         return ProcessSpawned(
@@ -240,13 +230,13 @@ class _Attempt:
             columns=limits.TERMINAL_COLUMNS if self.command.tty else None,
         )
 
-    async def _record_spawn(self, process_id: ProcessId, child: GatedChild, spawned: ProcessSpawned) -> bool:
+    async def _record_spawn(
+        self, process_id: ProcessId, child: GatedChild, spawned: ProcessSpawned, bound: Sequence[NewEvent]
+    ) -> bool:
         """Put the gated child on record; abandon it and return False if another server took the key."""
         try:
             self.world.faults(FaultPoint.EXEC_FORKED)
-            events = (
-                *await bind(self.world, self.workspace), *fresh(PROCESS, process_id).decide(RecordSpawn(spawned))
-            )
+            events = (*bound, *fresh(PROCESS, process_id).decide(RecordSpawn(spawned)))
             result = ExecResult(process_id=process_id, dispatch_status="confirmed")
             if await self._append(process_id, events, Outcome(process_id, result=canonical_json(result.to_wire()))):
                 return True
@@ -266,7 +256,7 @@ class _Attempt:
         living: Living | None = None
         try:
             self.world.faults(FaultPoint.EXEC_RECORDED)
-            living = Living(await child.go(), turn=Lock(), recorded=Event())
+            living = Living(await child.go(), turn=Lock(fast_acquire=True), recorded=Event())
             self.world.live.add(process_id, living)
             if self.on_started is not None:
                 self.on_started(process_id)

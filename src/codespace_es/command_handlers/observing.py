@@ -159,11 +159,11 @@ async def read_living(world: World, living: Living, command: ReadProcess) -> Out
         left_seconds = max(0.0, deadline - world.clock.monotonic())
         chunk = await gather(handle, command, min(left_seconds, _GATHER_SECONDS))
         left_seconds = max(0.0, deadline - world.clock.monotonic())
-        if chunk.is_end:
+        if chunk.is_end and not recorded.is_set():
             with move_on_after(min(left_seconds, _END_GRACE_SECONDS) if chunk.content else left_seconds):
                 await recorded.wait()
-            if recorded.is_set():
-                return _told(command, chunk, is_eof=True) if chunk.content else None
+        if chunk.is_end and recorded.is_set():
+            return _told(command, chunk, is_eof=True) if chunk.content else None
         answer = _told(command, chunk, is_eof=False)
         if answer.chunk or chunk.is_end or left_seconds == 0:
             return answer
@@ -174,8 +174,10 @@ async def gather(handle: Output, command: ReadProcess, seconds: float) -> Output
     """Return a piece of output: what is there, or what is there at its end, or when it is full, or after `seconds`."""
     bytes_max = command.max_bytes + CHARACTER_BYTES_MAX - 1
     chunk = await handle.read(command.cursor, wait_ms=0, bytes_max=bytes_max)
+    if seconds <= 0 or chunk.is_end:
+        return chunk
     with move_on_after(seconds):
-        while seconds > 0 and not chunk.is_end and len(chunk.content) < bytes_max:
+        while not chunk.is_end and len(chunk.content) < bytes_max:
             await handle.read(chunk.start + len(chunk.content), wait_ms=limits.READ_OUTPUT_WAIT_MS_MAX, bytes_max=1)
             chunk = await handle.read(command.cursor, wait_ms=0, bytes_max=bytes_max)
     return chunk

@@ -25,7 +25,7 @@ from codespace_es.aggregates.approval import (
     Unheld,
 )
 from codespace_es.command_handlers.consuming import BLOCKED_CODES, Outcome, consumption
-from codespace_es.command_handlers.executing import ExecResult, dispatch_of
+from codespace_es.command_handlers.executing import ExecResult, told_again
 from codespace_es.command_handlers.gating import require_resumable
 from codespace_es.command_handlers.holding import expire_if_due, find_workspace, read_arguments
 from codespace_es.command_handlers.parking import is_left, park_if_left
@@ -196,7 +196,7 @@ async def _stored(world: World, approval_id: ApprovalId, state: Consumed) -> Res
             detail={"approval_id": approval_id, **effect},
         ) from error
     if isinstance(answer, ExecResult):
-        answer = answer.model_copy(update={"dispatch_status": await dispatch_of(world, answer.process_id)})
+        answer = await told_again(world, answer)
     return _told(approval_id, state.created.tool, answer.model_copy(update={"replayed": True}))
 
 

@@ -107,7 +107,9 @@ async def _ended(world: World, watched: Watched, living: Living) -> ProcessEnd:
             caller=timer,
         )
     timeout_ms = watched.spawned.request.timeout_ms
-    with move_on_after(timeout_ms / 1000 if timeout_ms else None):
+    if not timeout_ms:
+        return await living.handle.wait()
+    with move_on_after(timeout_ms / 1000):
         return await living.handle.wait()
     await _until_written(world, lambda: request_end(
         world, watched.process_id, living, cause="timeout", signal=SIGTERM, grace_ms=limits.TIMEOUT_GRACE_MS,

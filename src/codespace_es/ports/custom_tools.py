@@ -131,6 +131,10 @@ class CustomTools(Protocol):
         """
         ...
 
+    async def close(self) -> None:
+        """End every process of tools, for good; what runs there fails as if its process had ended by itself."""
+        ...
+
 
 class NoCustomTools:
     """For a server without custom tools."""
@@ -148,3 +152,6 @@ class NoCustomTools:
     ) -> ToolOutcome:
         """Refuse. Raises TOOL_FAILED."""
         raise CodespaceError(ErrorCode.TOOL_FAILED, f"There is no custom tool {subject.tool!r} here.")
+
+    async def close(self) -> None:
+        """Do nothing."""

@@ -47,7 +47,7 @@ class LiveProcesses:
     def __init__(self) -> None:
         self._commands: dict[ProcessId, Living] = {}
         self.is_closing = False
-        """This server ends: whatever is let go now has to end at once."""
+        """This server ends: nothing is begun any more, and whatever is let go even so has to end at once."""
 
     def add(self, process_id: ProcessId, living: Living) -> None:
         """Remember a command that was let go."""

@@ -197,10 +197,13 @@ class LiveProcess(Protocol):
 class Runner(Protocol):
     """Starts commands. At most the operator's number live at once; the slot is taken before anything is made."""
 
-    async def start(self, command: RunnerCommand, *, lease: Held | None) -> GatedChild:
+    async def start(
+        self, command: RunnerCommand, *, lease: Held | None, meanwhile: Callable[[], Awaitable[None]] | None = None
+    ) -> GatedChild:
         """Fork a child and hold it at its gate. The runner holds a duplicate of `lease` until the tree is gone.
 
-        Cancelled, it makes sure that the child never runs.
+        `meanwhile` is awaited while the child is on its way. Cancelled, or if that raises, it makes sure that the
+        child never runs.
 
         Raises:
             LimitReachedError: the operator's number live; nothing was started.

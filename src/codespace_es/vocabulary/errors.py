@@ -70,6 +70,7 @@ class ErrorCode(StrEnum):
     UNSUPPORTED_LANGUAGE = "UNSUPPORTED_LANGUAGE"
     TOOL_FAILED = "TOOL_FAILED"
     STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
+    SERVER_SHUTTING_DOWN = "SERVER_SHUTTING_DOWN"
     INTERNAL = "INTERNAL"
 
 
@@ -139,6 +140,9 @@ ERROR_SPECS: Mapping[ErrorCode, ErrorSpec] = MappingProxyType({
     _E.UNSUPPORTED_LANGUAGE: _spec("never", 400, "Use one of the named languages."),
     _E.TOOL_FAILED: _spec("after_change", 500, "See the message; the tool's own words are in the server's log."),
     _E.STORE_UNAVAILABLE: _spec("after_change", 503, "When the event log works again, ask operation_status first."),
+    _E.SERVER_SHUTTING_DOWN: _spec(
+        "after_change", 503, "Call again when the server runs again: with the same operation_key nothing is done twice."
+    ),
     _E.INTERNAL: _spec("after_change", 500, "Give the operator the incident id; details are in the server's log."),
 })
 """One entry a code, exactly. Source: contract B9, A1, and decision 35 for `retry`."""

@@ -99,6 +99,8 @@ TERMINATE_GRACE_MS_DEFAULT = 2_000
 TERMINATE_GRACE_MS_MAX = 60_000
 TIMEOUT_GRACE_MS = 2_000
 SHUTDOWN_GRACE_MS = 500
+SHUTDOWN_ANSWERS_SECONDS = 1
+"""When a server ends, and its commands and effects have ended: how long calls may still take to be answered."""
 INPUT_BYTES_MAX = MIB
 """Of one write."""
 UNSENT_BYTES_MAX = 8 * MIB

@@ -1,0 +1,78 @@
+"""The way to a reaper, which has one command after another."""
+
+import os
+from collections.abc import Callable
+
+from anyio.abc import TaskGroup
+
+from adapters.runner.conversation import Conversation
+from adapters.runner.line import Line
+from adapters.wire import Link, Message
+from codespace_es.ports.runner import RunnerLostError
+
+
+class ReaperLink:
+    """A reaper, as long as it lives. `on_free` is called with it whenever a command's last word was said."""
+
+    def __init__(
+        self, pid: int, link: Link, conversation: Conversation, tasks: TaskGroup, *,
+        on_free: Callable[["ReaperLink"], None],
+    ) -> None:
+        self.pid = pid
+        self._line = Line(link, tasks)
+        self._conversation: Conversation | None = conversation
+        self._on_free = on_free
+        conversation.reach(self._tell)
+
+    @property
+    def is_idle(self) -> bool:
+        """It lives, as far as is known, and has no command."""
+        return self._conversation is None and self._line.is_up
+
+    async def run(self) -> None:
+        """Receive until the reaper is gone."""
+        await self._line.run(self._deliver)
+
+    def take(self, conversation: Conversation, start: Message, lease: int) -> None:
+        """Give an idle one a command. Raises RunnerLostError, WireError: nothing was asked then."""
+        self._line.send(start, [lease])
+        self._conversation = conversation
+        conversation.reach(self._tell)
+
+    def has(self, conversation: Conversation) -> bool:
+        """Return whether it has that command."""
+        return self._conversation is conversation
+
+    def finish(self, swept: int) -> None:
+        """Take in that it has ended; `swept` processes of its command were ended after it."""
+        self._line.drain(self._deliver)
+        conversation, self._conversation = self._conversation, None
+        if conversation is not None:
+            conversation.deliver(_last_word(conversation, swept), ())
+
+    def close(self) -> None:
+        """Have it end, with its tree."""
+        self._line.fall()
+
+    def _deliver(self, message: Message, descriptors: list[int]) -> None:
+        conversation = self._conversation
+        if conversation is None or conversation.process_id != message.get("process_id"):
+            for descriptor in descriptors:
+                os.close(descriptor)
+            return
+        conversation.deliver(message, descriptors)
+        if conversation.is_over:
+            self._conversation = None
+            self._on_free(self)
+
+    def _tell(self, message: Message) -> None:
+        try:
+            self._line.send(message)
+        except RunnerLostError:
+            return  # it is ending: its last word answers this
+
+
+def _last_word(conversation: Conversation, swept: int) -> Message:
+    if conversation.at_gate is not None:
+        return {"kind": "ended", "wait_status": None, "swept": swept}
+    return {"kind": "not_started", "message": "The process that should have watched it was killed.", "errno": None}
