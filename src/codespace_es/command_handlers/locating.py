@@ -16,6 +16,7 @@ from codespace_es.aggregates.process import PROCESS, Exited, NotStarted, Running
 from codespace_es.command_handlers.settling import settle_when_free
 from codespace_es.command_handlers.watching import unknown_exit
 from codespace_es.ports.live_processes import Living
+from codespace_es.ports.log import StoreUnavailableError
 from codespace_es.ports.world import World
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller, RecordedEvent
@@ -57,9 +58,17 @@ class Located:
 
 
 async def locate(world: World, process_id: str, caller: Caller) -> Located:
-    """Return the command. Raises PROCESS_NOT_FOUND for one that was never started."""
+    """Return the command.
+
+    Raises:
+        CodespaceError: PROCESS_NOT_FOUND for one that was never started.
+        StoreUnavailableError: it was ended with this server, which couldn't put that on record.
+    """
     await checkpoint()  # whoever asks again and again without a pause doesn't hold up what they ask about
     located = await _look(world, process_id)
+    is_reachable = located.living is not None or located.owner is not None
+    if isinstance(located.state, Running) and not is_reachable and world.live.is_closing:
+        raise StoreUnavailableError(f"the end of {located.process_id} can't be put on record")
     if isinstance(located.state, Running) and located.owner is not None:
         is_dead = await _settle_if_dead(world, located, caller)
         located = await _look(world, process_id)
