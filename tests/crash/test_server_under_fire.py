@@ -1,11 +1,13 @@
 """Real servers under load, killed again and again; real clients that retry, and a ledger of what they were told (T10).
 
 After the fire one calm server answers for everything, and then log, files and ledger have to say the same (I1, I2, I4,
-I5). The seed is printed: `FIRE_SEED=… pytest …` gives the same requests, though not the same moments of death.
+I5). The same with servers that are only told to end: those have to answer whatever was sent before (T20). The seed is
+printed: `FIRE_SEED=… pytest …` gives the same requests, though not the same moments of death.
 """
 
 import os
 import random
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -46,6 +48,7 @@ class Session:
 
     client: RawClient
     waiting: dict[int, tuple[anyio.Event, list[Answer]]] = field(default_factory=dict)
+    sent: set[int] = field(default_factory=set)
     is_over: bool = False
     answered: int = 0
     last_id: int = 0
@@ -61,6 +64,7 @@ class Session:
             await self.client.start_call(number, request.tool, **request.call_arguments())
         except GONE:
             raise Killed from None
+        self.sent.add(number)
         await done.wait()
         if not answers:
             raise Killed
@@ -88,6 +92,8 @@ class Fire:
     scratch: Path
     kills_left: int
     chance: random.Random
+    is_gentle: bool = False
+    """Servers are told to end, not killed."""
     ledger: Ledger = field(default_factory=Ledger)
 
     def __post_init__(self) -> None:
@@ -111,7 +117,7 @@ class Fire:
     async def _kill_while_it_starts(self) -> None:
         async with raw_client(self.command, self.scratch, initializes=False) as client:
             await anyio.sleep(self.chance.random() * 1.5)
-            self._shoot(client)
+            await self._shoot(client)
             await client.exit_code()
 
     async def _kill_at_work(self) -> None:
@@ -122,12 +128,22 @@ class Fire:
             while session.answered < target and not session.is_over:
                 await anyio.sleep(0.001)
             await anyio.sleep(self.chance.expovariate(1 / 0.004))
-            self._shoot(session.client)
-            await session.client.exit_code()
+            sent_before = set(session.sent)
+            await self._shoot(session.client)
+            code = await session.client.exit_code()
+            while not session.is_over:
+                await anyio.sleep(0.001)
+            if self.is_gentle:
+                assert (code, sent_before & set(session.waiting)) == (0, set())
 
-    def _shoot(self, client: RawClient) -> None:
+    async def _shoot(self, client: RawClient) -> None:
         with suppress(ProcessLookupError):
-            client.process.kill()
+            if not self.is_gentle:
+                client.process.kill()
+            elif self.chance.random() < 0.3:
+                await client.end_input()
+            else:
+                client.kill(self.chance.choice((signal.SIGTERM, signal.SIGINT, signal.SIGHUP)))
         self.kills_left -= 1
         self.ledger.totals["kills"] += 1
 
@@ -168,10 +184,10 @@ class Fire:
             return len(reader.open_items())
 
 
-async def burn(scratch: Path, kills: int) -> None:
+async def burn(scratch: Path, kills: int, *, is_gentle: bool = False) -> None:
     seed = int(os.environ.get("FIRE_SEED") or random.SystemRandom().getrandbits(32))
     print(f"FIRE_SEED={seed}")
-    fire = Fire(scratch, kills, random.Random(seed))
+    fire = Fire(scratch, kills, random.Random(seed), is_gentle)
     for root in fire.roots.values():
         lay_out(root)
     with anyio.fail_after(SECONDS_MAX):
@@ -189,8 +205,8 @@ async def burn(scratch: Path, kills: int) -> None:
             assert check_workspace(reader, root).problems == ()
         _compare_with_log(ledger, reader)
     assert "Traceback" not in read_log(scratch)
-    for name in ("kills", "lost answers", "applied", "failed_rolled_back", "replayed"):
-        count(f"servers under fire: {name}", ledger.totals[name])
+    for name in ("kills", "SERVER_SHUTTING_DOWN", "lost answers", "applied", "failed_rolled_back", "replayed"):
+        count(f"servers {'told to end' if is_gentle else 'under fire'}: {name}", ledger.totals[name])
 
 
 def _compare_with_log(ledger: Ledger, reader: LogReader) -> None:
@@ -211,6 +227,10 @@ def _compare_with_log(ledger: Ledger, reader: LogReader) -> None:
 
 async def test_what_servers_under_fire_acknowledged_is_true(tmp_path: Path) -> None:
     await burn(tmp_path, kills=int(os.environ.get("FIRE_KILLS", "20")))
+
+
+async def test_servers_that_are_told_to_end_answer_all_that_was_sent_before(tmp_path: Path) -> None:
+    await burn(tmp_path, kills=int(os.environ.get("FIRE_KILLS", "4")), is_gentle=True)
 
 
 @pytest.mark.soak

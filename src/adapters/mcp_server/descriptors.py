@@ -3,6 +3,7 @@
 import fcntl
 import logging
 import os
+import select
 import socket
 import stat
 import sys
@@ -67,6 +68,13 @@ def is_abandoned(fd: int) -> bool:
             return False
         except OSError:
             return True
+
+
+def has_bytes(fd: int) -> bool:
+    """Return whether `read_chunk` would return at once, also with nothing."""
+    asked = select.poll()
+    asked.register(fd, select.POLLIN)
+    return bool(asked.poll(0))
 
 
 def read_chunk(fd: int) -> bytes:

@@ -29,6 +29,7 @@ from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCRespo
 from adapters.mcp_server.descriptors import (
     CHUNK_BYTES,
     diverted_stdio,
+    has_bytes,
     is_abandoned,
     is_pipe,
     read_chunk,
@@ -97,9 +98,8 @@ class Wire:
         self.ended.set()
 
     async def wait_until_answered(self) -> None:
-        """Return once every request that came is answered, and the answers are written, or nobody reads them."""
-        if self.reason == "eof":
-            await self.input.all_taken.wait()
+        """Return once every request that has come is answered, and the answers are written, or nobody reads them."""
+        await self.input.take_all()
         await self._in_flight.wait_until_none()
         with suppress(anyio.BrokenResourceError):
             await self.output.send_line(b"")
@@ -210,8 +210,15 @@ class WireInput(_Closable):
         self._waiting = anyio.CancelScope()
         self._is_at_end = False
         self._is_finished = False
-        self.all_taken = anyio.Event()
-        """The input has ended, and every message that came before was given out."""
+        self._all_taken: anyio.Event | None = None
+        """To be set when nothing is there to be given out, if somebody asks for that."""
+
+    async def take_all(self) -> None:
+        """Return once every message that has come was given out; of a file, once that has ended."""
+        asked = self._all_taken = anyio.Event()
+        if self._can_wait or self._is_at_end:
+            self._waiting.cancel()  # and look again
+        await asked.wait()
 
     def finish(self) -> None:
         """Report the end of input from now on, whatever is there."""
@@ -246,8 +253,9 @@ class WireInput(_Closable):
         """Wait for bytes, and keep the lines that they complete; at the end of input, the last line too."""
         chunk: bytes | None = None
         with anyio.CancelScope() as self._waiting:
+            if self._all_taken is not None and (self._is_at_end or (self._can_wait and not has_bytes(self._fd))):
+                self._all_taken.set()
             if self._is_at_end:
-                self.all_taken.set()
                 await anyio.sleep_forever()
             if self._can_wait:
                 await anyio.wait_readable(self._fd)
