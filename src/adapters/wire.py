@@ -61,13 +61,14 @@ class Link:
 
         Raises:
             LinkClosedError: nobody can receive it.
+            OSError: there is no room for duplicates of `descriptors`; nothing was sent.
             WireError: it is longer than the limit; nothing was sent.
         """
         content = json.dumps({**message, "descriptors": len(descriptors)}, separators=(",", ":")).encode("ascii")
         if len(content) > MESSAGE_BYTES_MAX:
             raise WireError(f"a message of {len(content)} bytes is longer than {MESSAGE_BYTES_MAX}")
         frame = memoryview(len(content).to_bytes(_LENGTH_BYTES, "big") + content)
-        self._unsent.append((frame, [os.dup(descriptor) for descriptor in descriptors]))
+        self._unsent.append((frame, _duplicates(descriptors)))
         self.flush()
 
     def flush(self) -> None:
@@ -163,3 +164,16 @@ class Link:
             with contextlib.suppress(OSError):  # closing is all that was wanted
                 os.close(self._received_descriptors.popleft())
         self._connection.close()
+
+
+def _duplicates(descriptors: Sequence[int]) -> list[int]:
+    """Return a duplicate of each. Raises OSError; none is left then."""
+    made: list[int] = []
+    try:
+        for descriptor in descriptors:
+            made.append(os.dup(descriptor))  # noqa: PERF401 - those that were made have to be known
+    except OSError:
+        for descriptor in made:
+            os.close(descriptor)
+        raise
+    return made

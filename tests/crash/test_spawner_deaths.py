@@ -1,6 +1,7 @@
 """Whoever dies, whenever: no program outlives its server, and the locks say so. Real processes, really killed."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -221,6 +222,54 @@ async def test_an_idle_reaper_that_is_killed_costs_nothing(workshop: Workshop) -
         assert (await workshop.ended("echo", "hi")).tail == b"hi\n"
     except NotStartedError:  # it was asked before anybody had noticed: certain, and the next one runs
         assert (await workshop.ended("echo", "hi")).tail == b"hi\n"
+
+
+@pytest.mark.parametrize("is_at_gate", [True, False])
+async def test_a_word_of_a_reaper_that_comes_after_the_loss_of_its_spawner_is_of_no_more_use(
+    workshop: Workshop, *, is_at_gate: bool
+) -> None:
+    """The server is busy while both happen, and hears of the spawner's end first."""
+    await workshop.ended("true")
+    opened = len(os.listdir("/proc/self/fd"))
+    lease = workshop.locks.take("w")
+    outcomes: list[object] = []
+
+    async def run() -> None:
+        try:
+            child = await workshop.runner.start(command(workshop.root, "sh", "-c", "touch ran; sleep 600"), lease=lease)
+            await (await child.go()).wait()
+        except RunnerLostError as error:
+            outcomes.append(error)
+
+    (reaper, _), = children_of(spawner_of(os.getpid()))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        while not (workshop.root / "ran").exists() and not is_at_gate:
+            await anyio.sleep(0.005)
+        await anyio.lowlevel.checkpoint()
+        await anyio.lowlevel.checkpoint()
+        link = workshop.runner._link
+        assert link is not None
+        if not is_at_gate:
+            os.kill(reaper, signal.SIGTERM)
+        wait_until_readable(link._reapers[reaper]._line._link.fileno())
+        os.kill(spawner_of(os.getpid()), signal.SIGKILL)
+        wait_until_readable(link._line._link.fileno())
+        link._lose_all()
+    assert len(outcomes) == 1
+    while link.is_up:
+        await anyio.sleep(0.001)
+    lease.release()
+    await workshop.locks.until_free("w")
+    assert len(os.listdir("/proc/self/fd")) <= opened
+    assert (workshop.root / "ran").exists() is not is_at_gate
+    assert (await workshop.ended("echo", "again")).tail == b"again\n"
+
+
+def wait_until_readable(descriptor: int) -> None:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    assert poll.poll(10_000), "nothing came"
 
 
 async def test_one_idle_reaper_is_kept_of_those_that_worked_at_once(workshop: Workshop) -> None:

@@ -85,6 +85,9 @@ class LimitedSpawner:
         if self._process is not None:
             self._process.wait()
 
+    def wake(self) -> None:
+        """Nobody stops it here."""
+
     def _command(self) -> list[str]:
         program = str(self._code / "escape_spawner.py")
         limits = [str(self._setting.level), str(self._setting.abi)]

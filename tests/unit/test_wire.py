@@ -113,3 +113,15 @@ def test_closing_closes_descriptors_that_nobody_took(pair: tuple[Link, Link]) ->
     other.close()
     assert os.read(read, 1) == b"", "a copy of the writing end is still open somewhere"
     os.close(read)
+
+
+def test_nothing_is_sent_and_nothing_left_where_a_descriptor_cant_be_duplicated(pair: tuple[Link, Link]) -> None:
+    one, other = pair
+    file = os.memfd_create("f")
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        one.send({"kind": "k"}, [file, -1])
+    assert len(os.listdir("/proc/self/fd")) == before
+    os.close(file)
+    one.send({"kind": "next"})
+    assert [message["kind"] for message, _ in receive(other, 1, sender=one)] == ["next"]

@@ -63,7 +63,6 @@ class Conversation:
         self.refusal: NotStartedError | None = None
         self._began: float | None = None
         self._duration_ms = 0
-        self.resizes = 0
         self.leader_status: int | None = None
         self.gone: Gone | None = None
         self.is_lost = False
@@ -81,10 +80,6 @@ class Conversation:
             action()
         else:
             self._on_over.append(action)
-
-    def is_answered(self) -> bool:
-        """Return whether it has a child, or is refused one."""
-        return self.at_gate is not None or self.refusal is not None
 
     @property
     def is_reached(self) -> bool:
@@ -105,8 +100,17 @@ class Conversation:
         """Note that it is let go now."""
         self._began = time.monotonic()
 
+    @property
+    def is_begun(self) -> bool:
+        """It was let go."""
+        return self._began is not None
+
     def deliver(self, message: Message, descriptors: Sequence[int]) -> None:
-        """Take in what the spawner says."""
+        """Take in what the spawner or the reaper says, until it is over: lost, there may be more on its way."""
+        if self.is_over:
+            for descriptor in descriptors:
+                os.close(descriptor)
+            return
         match message["kind"]:
             case "gated":
                 report, go, output, *inputs = descriptors
@@ -116,8 +120,6 @@ class Conversation:
                 )
             case "not_started":
                 self.refusal = NotStartedError(message["message"], message["errno"])
-            case "resized":
-                self.resizes += 1
             case "leader_exited":
                 self._note_end_of_leader(message["wait_status"])
             case "ended":
@@ -141,6 +143,18 @@ class Conversation:
             for action in self._on_over:
                 action()
         self.changes.notify()
+
+    async def until_answered(self) -> None:
+        """Return once it has a child, or is refused one. Raises RunnerLostError."""
+        await self.until(lambda: self.at_gate is not None or self.refusal is not None)
+
+    async def until_over(self) -> None:
+        """Return once nothing more will be said. Raises RunnerLostError."""
+        await self.until(lambda: self.is_over)
+
+    async def until_gone(self) -> None:
+        """Return once the whole tree has ended. Raises RunnerLostError."""
+        await self.until(lambda: self.gone is not None)
 
     async def until(self, is_so: Callable[[], bool]) -> None:
         """Return as soon as `is_so`. Raises RunnerLostError when the link falls before."""

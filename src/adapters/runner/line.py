@@ -23,6 +23,8 @@ class Line:
         self._is_receiving = True
         self._is_flushing = False
         self.is_up = True
+        self.fault: str | None = None
+        """What came that couldn't be understood, if that has made it fall."""
 
     async def run(self, deliver: Deliver) -> None:
         """Receive until it falls."""
@@ -31,8 +33,10 @@ class Line:
                 await anyio.wait_readable(self._link.fileno())
                 for message, descriptors in self._link.receive():
                     deliver(message, descriptors)
-        except (LinkClosedError, WireError):
-            pass  # however it fell: it is down
+        except LinkClosedError:
+            pass
+        except WireError as error:
+            self.fault = str(error)
         finally:
             self.fall()
             self._is_receiving = False
@@ -44,12 +48,20 @@ class Line:
             while self.is_up and (received := self._link.receive()):
                 for message, descriptors in received:
                     deliver(message, descriptors)
-        except (LinkClosedError, WireError):
+        except LinkClosedError:
             pass  # that was all
+        except WireError as error:
+            self.fault = str(error)
         self.fall()
 
     def send(self, message: Message, descriptors: Sequence[int] = ()) -> None:
-        """Send, or queue behind what is queued. Raises RunnerLostError, WireError when it is too long."""
+        """Send, or queue behind what is queued.
+
+        Raises:
+            OSError: there is no room for a duplicate of a descriptor; nothing was sent.
+            RunnerLostError: it is down.
+            WireError: it is too long; nothing was sent.
+        """
         if not self.is_up:
             raise RunnerLostError(_LOST, is_dispatched=False)
         try:

@@ -1,5 +1,6 @@
 """A command that was let go, and the one that still waits at its gate: the port's two faces of a conversation."""
 
+import contextlib
 import os
 
 import anyio
@@ -19,7 +20,7 @@ from codespace_es.ports.runner import (
     RunnerLostError,
 )
 
-_LAST_WORD_SECONDS_MAX = 10.0
+_LAST_WORD_SECONDS_MAX = 15.0
 
 
 class GatedProcess:
@@ -49,7 +50,7 @@ class GatedProcess:
         assert at_gate is not None, "a child is let go or abandoned, once"
         conversation = self._conversation
         process = SpawnedProcess(
-            conversation, at_gate, self._window, has_terminal=self._command.tty, tasks=self._tasks
+            conversation, at_gate, self._window, has_terminal=self._command.tty, link=self._link, tasks=self._tasks
         )
         self._tasks.start_soon(process.follow)
         conversation.begin()
@@ -58,7 +59,7 @@ class GatedProcess:
                 raise RunnerLostError("The runner was lost before the command was let go.", is_dispatched=False)
             os.write(at_gate.go, b"g")
         except BrokenPipeError:  # it was killed at the gate: an end like any other, unless the runner is killed too
-            await conversation.until(lambda: conversation.gone is not None)
+            await self._link.patiently(conversation, conversation.until_gone)
         finally:
             os.close(at_gate.go)
         return process
@@ -70,10 +71,10 @@ class GatedProcess:
             return
         at_gate.close()
         self._window.close()
+        self._tasks.start_soon(self._link.dismiss, self._conversation)
         with anyio.CancelScope(shield=True), anyio.move_on_after(_LAST_WORD_SECONDS_MAX):
             try:
-                self._conversation.tell("abandon")
-                await self._conversation.until(lambda: self._conversation.is_over)
+                await self._conversation.until_over()
             except RunnerLostError:
                 return  # its gate is shut for good, which is what was asked for
 
@@ -83,23 +84,27 @@ class SpawnedProcess:
 
     def __init__(
         self, conversation: Conversation, at_gate: AtGate, window: OutputWindow, *, has_terminal: bool,
-        tasks: TaskGroup,
+        link: SpawnerLink, tasks: TaskGroup,
     ) -> None:
+        self._link = link
+        self._tasks = tasks
         self._has_terminal = has_terminal
         self._conversation = conversation
         self._window = window
         self._output = OutputPump(at_gate.output, window)
-        own_input = os.dup(at_gate.output) if has_terminal else at_gate.input
+        own_input = at_gate.input
         self._input = None if own_input is None else InputPump(own_input, tasks, is_terminal=has_terminal)
 
     async def follow(self) -> None:
-        """Take its output until that ends. The runner's task; ends with the process."""
+        """Take its output until that ends, then see that the end is told. The runner's task."""
         self._conversation.when_over(self._expect_end)
         try:
             await self._output.run()
         finally:
             if self._input is not None:
                 self._input.close()
+        with contextlib.suppress(RunnerLostError):  # that is told too
+            await self._link.patiently(self._conversation, self._conversation.until_gone)
 
     def _expect_end(self) -> None:
         self._output.expect_end()
@@ -149,22 +154,28 @@ class SpawnedProcess:
         if not self._has_terminal:
             raise NotTerminalError("The command has no terminal.")
         self._require_link()
-        conversation = self._conversation
-        if conversation.gone is not None:
-            return
-        before = conversation.resizes
-        conversation.tell("resize", rows=rows, columns=columns)
-        await conversation.until(lambda: conversation.resizes > before or conversation.gone is not None)
+        self._output.resize_terminal(rows, columns)
 
     async def end(self, *, signal: int, grace_ms: int) -> None:
         """Signal the tree, continue what is stopped, and kill what is left of it after `grace_ms`."""
         self._require_link()
         if self._conversation.gone is None:
             self._conversation.tell("end", signal=signal, grace_ms=grace_ms)
+            self._tasks.start_soon(self._see_to_end, grace_ms)
+
+    async def _see_to_end(self, grace_ms: int) -> None:
+        """See that its reaper ends it: the command may have stopped that, and do so again and again."""
+        conversation = self._conversation
+        self._link.wake(conversation)
+        with contextlib.suppress(RunnerLostError):  # then it has ended with the spawner
+            with anyio.move_on_after(grace_ms / 1000):
+                await conversation.until_gone()
+            if not await self._link.patiently(conversation, conversation.until_gone):
+                self._link.sweep(conversation)
 
     async def wait(self) -> ProcessEnd:
         """Return how it ended, when the whole tree is gone and all it printed was taken."""
-        await self._conversation.until(lambda: self._conversation.gone is not None)
+        await self._conversation.until_gone()
         while not self._output.is_finished:
             await self._output.changes.wait()
         gone = self._conversation.gone

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import termios
 from typing import Final
 
 import anyio
@@ -44,6 +45,12 @@ class OutputPump:
         """Nobody is left that should write: take what is there, and don't wait long for the end."""
         self._rest_until = anyio.current_time() + _REST_SECONDS_MAX
         self._limit_wait()
+
+    def resize_terminal(self, rows: int, columns: int) -> None:
+        """Give the terminal that size; its foreground gets SIGWINCH when it is another. Nothing if it is gone."""
+        if not self.is_finished:
+            with contextlib.suppress(OSError, termios.error):  # hung up: it has no size any more
+                termios.tcsetwinsize(self._descriptor, (rows, columns))
 
     async def run(self) -> None:
         """Pump until the end."""

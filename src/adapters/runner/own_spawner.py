@@ -5,7 +5,6 @@ From the main thread only: a process may be tied to the thread that started it. 
 
 import importlib.util
 import json
-import os
 import resource
 import signal
 import socket
@@ -25,6 +24,7 @@ from codespace_es.ports.locks import Held
 from codespace_es.ports.runner import RunnerLostError
 
 _ENDING_SECONDS_MAX: Final = 10.0
+_ENDING_LOOK_SECONDS: Final = 0.002
 _PROBE_SECONDS_MAX: Final = 20.0
 
 
@@ -36,7 +36,7 @@ class OwnSpawner:
         self._open_files_max, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
 
     async def connect(self) -> socket.socket:
-        """Execute a spawner and return the socket to it. Raises RunnerLostError when it can't be executed."""
+        """Execute a spawner and return the socket to it. Raises OSError, RunnerLostError when it can't be executed."""
         own, spawners = socket.socketpair()
         with spawners:
             try:
@@ -64,16 +64,17 @@ class OwnSpawner:
         process, self._process = self._process, None
         if process is None:
             return
-        if process.poll() is None:
-            descriptor = os.pidfd_open(process.pid)
-            try:
-                with anyio.move_on_after(_ENDING_SECONDS_MAX):
-                    await anyio.wait_readable(descriptor)
-            finally:
-                os.close(descriptor)
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
+        process.send_signal(signal.SIGCONT)
+        with anyio.move_on_after(_ENDING_SECONDS_MAX):
+            while process.poll() is None:  # noqa: ASYNC110 - there may be no descriptor left by which to wait
+                await anyio.sleep(_ENDING_LOOK_SECONDS)
+        process.kill()
         process.wait()
+
+    def wake(self) -> None:
+        """Have it go on if somebody has stopped it."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
 
 
 _ENVIRONMENT: Final = {"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"}

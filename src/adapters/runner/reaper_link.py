@@ -34,7 +34,7 @@ class ReaperLink:
         await self._line.run(self._deliver)
 
     def take(self, conversation: Conversation, start: Message, lease: int) -> None:
-        """Give an idle one a command. Raises RunnerLostError, WireError: nothing was asked then."""
+        """Give an idle one a command. Raises OSError, RunnerLostError, WireError: nothing was asked then."""
         self._line.send(start, [lease])
         self._conversation = conversation
         conversation.reach(self._tell)
@@ -48,7 +48,7 @@ class ReaperLink:
         self._line.drain(self._deliver)
         conversation, self._conversation = self._conversation, None
         if conversation is not None:
-            conversation.deliver(_last_word(conversation, swept), ())
+            conversation.deliver(_last_word(conversation, swept, self._line.fault), ())
 
     def close(self) -> None:
         """Have it end, with its tree."""
@@ -72,7 +72,8 @@ class ReaperLink:
             return  # it is ending: its last word answers this
 
 
-def _last_word(conversation: Conversation, swept: int) -> Message:
+def _last_word(conversation: Conversation, swept: int, fault: str | None) -> Message:
     if conversation.at_gate is not None:
         return {"kind": "ended", "wait_status": None, "swept": swept}
-    return {"kind": "not_started", "message": "The process that should have watched it was killed.", "errno": None}
+    reason = f"couldn't be heard: {fault}" if fault else "was killed"
+    return {"kind": "not_started", "message": f"The process that should have watched it {reason}.", "errno": None}

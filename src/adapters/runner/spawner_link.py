@@ -1,9 +1,10 @@
 """One life of a spawner, seen from the server: has commands started, by an idle reaper or with a new one."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
-from socket import socket
+from socket import socket, socketpair
 from typing import Final
 
 import anyio
@@ -21,16 +22,21 @@ _HELLO_SECONDS_MAX: Final = 30.0
 """A runner introduces itself once it knows what can be enforced there, which takes seconds at worst."""
 _IDLE_MAX: Final = 1
 """So many reapers are kept without a command. Commands mostly come one after another."""
+_PATIENCE_SECONDS: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
+"""Whoever doesn't answer for so long may be stopped, and is continued; then waited for again."""
 
 
 class SpawnerLink:
     """The link, up until it has fallen, then down for ever."""
 
-    def __init__(self, link: Link, tasks: TaskGroup) -> None:
+    def __init__(self, link: Link, tasks: TaskGroup, *, wake_spawner: Callable[[], None]) -> None:
+        self._wake_spawner = wake_spawner
         self._line = Line(link, tasks)
         self._tasks = tasks
         self._conversations: dict[str, Conversation] = {}
         self._reapers: dict[int, ReaperLink] = {}
+        self._unforked: dict[str, socket] = {}
+        """This side of the sockets that new reapers will have, until these are there."""
         self._changes = Changes()
         self._is_closing = False
         self._sandbox: Message | None = None
@@ -71,27 +77,46 @@ class SpawnerLink:
     async def probe(self) -> Message:
         """Return what the spawner says that commands are confined by. Raises RunnerLostError."""
         self._line.send({"kind": "probe"})
-        while self._sandbox is None:
-            if not self.is_up:
-                raise RunnerLostError("The runner was lost.", is_dispatched=True)
-            await self._changes.wait()
+        with anyio.move_on_after(_HELLO_SECONDS_MAX):
+            while self._sandbox is None:
+                if not self.is_up:
+                    raise RunnerLostError("The runner was lost.", is_dispatched=True)
+                await self._changes.wait()
+        if self._sandbox is None:
+            raise RunnerLostError("The runner doesn't answer.", is_dispatched=True)
         return self._sandbox
 
     def begin(self, conversation: Conversation, request: Message, lease: int | None) -> None:
         """Ask for a command to be started; without a lease its tree holds nothing.
 
-        Raises RunnerLostError, WireError: nothing was asked then.
+        Raises OSError, RunnerLostError, WireError: nothing was asked then.
         """
         start = {**request, "kind": "start", "process_id": conversation.process_id}
         held = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) if lease is None else lease
         try:
             if not self._is_taken(conversation, start, held):
-                self._line.send(start, [held])
+                self._ask_for_reaper(start, held)
         finally:
             if lease is None:
                 os.close(held)
         self._conversations[conversation.process_id] = conversation
-        conversation.when_over(partial(self._conversations.__delitem__, conversation.process_id))
+        conversation.when_over(partial(self._forget, conversation.process_id))
+
+    def _ask_for_reaper(self, start: Message, lease: int) -> None:
+        own, reapers = socketpair()
+        with reapers:
+            try:
+                self._line.send(start, [lease, reapers.fileno()])
+            except BaseException:
+                own.close()
+                raise
+        self._unforked[start["process_id"]] = own
+
+    def _forget(self, process_id: str) -> None:
+        del self._conversations[process_id]
+        unused = self._unforked.pop(process_id, None)
+        if unused is not None:
+            unused.close()
 
     def _is_taken(self, conversation: Conversation, start: Message, lease: int) -> bool:
         """Return whether an idle reaper has it now."""
@@ -104,11 +129,47 @@ class SpawnerLink:
                 return True
         return False
 
+    async def patiently(self, conversation: Conversation, wait: Callable[[], Awaitable[None]]) -> bool:
+        """Return whether `wait` was over in time. Spawner, reaper and waiting child are continued if they are stopped.
+
+        Raises what `wait` does.
+        """
+        for seconds in _PATIENCE_SECONDS:
+            with anyio.move_on_after(seconds):
+                await wait()
+                return True
+            self.wake(conversation)
+        return False
+
     def wake(self, conversation: Conversation) -> None:
-        """Have the command's reaper go on if somebody has stopped it while it was idle."""
+        """Have go on whoever is stopped of spawner, reaper and waiting child."""
+        self._wake_spawner()
+        self._tell_spawner_of_reaper("continue", conversation)
+        if conversation.is_reached and not conversation.is_begun:  # later that is the command's own affair
+            conversation.tell("continue")
+
+    def sweep(self, conversation: Conversation) -> None:
+        """Have the spawner end the command's tree, since its reaper doesn't come to it."""
+        self._tell_spawner_of_reaper("sweep", conversation)
+
+    async def dismiss(self, conversation: Conversation) -> None:
+        """Have a child end that is at its gate or on its way there, and its reaper, if that doesn't answer.
+
+        Returns when they are gone. Nothing is ever run: the caller alone can let the child go, and doesn't.
+        """
+        with suppress(RunnerLostError):  # it ends with the spawner
+            await conversation.until(lambda: conversation.is_reached or conversation.is_over)
+            if not conversation.is_over:
+                conversation.tell("abandon")
+            if not await self.patiently(conversation, conversation.until_over):
+                self._tell_spawner_of_reaper("kill", conversation)
+            await conversation.until_over()
+
+    def _tell_spawner_of_reaper(self, kind: str, conversation: Conversation) -> None:
         for reaper in self._reapers.values():
             if reaper.has(conversation):
-                self._line.send({"kind": "continue", "reaper": reaper.pid})
+                with suppress(RunnerLostError):  # whoever waits hears of that
+                    self._line.send({"kind": kind, "reaper": reaper.pid})
 
     def is_there(self) -> bool:
         """Return whether the spawner is there, even if its end is so new that nobody has received it."""
@@ -120,7 +181,7 @@ class SpawnerLink:
         self._line.fall()
         self._lose_all()
 
-    def _deliver(self, message: Message, descriptors: list[int]) -> None:
+    def _deliver(self, message: Message, _none: list[int]) -> None:
         match message["kind"]:
             case "hello":
                 self._protocol = message.get("protocol", 1)
@@ -131,7 +192,7 @@ class SpawnerLink:
                 self._sandbox = message["sandbox"]
                 self._changes.notify()
             case "reaper":
-                self._welcome(message["reaper"], socket(fileno=descriptors[0]), message["process_id"])
+                self._welcome(message["reaper"], message["process_id"])
             case "not_started" if message["process_id"] in self._conversations:
                 self._conversations[message["process_id"]].deliver(message, ())
             case "reaper_ended":
@@ -139,12 +200,12 @@ class SpawnerLink:
                 if reaper is not None:
                     reaper.finish(message["swept"])
 
-    def _welcome(self, pid: int, connection: socket, process_id: str) -> None:
+    def _welcome(self, pid: int, process_id: str) -> None:
         conversation = self._conversations.get(process_id)
         if conversation is None:  # all was given up meanwhile
-            connection.close()
             return
-        reaper = ReaperLink(pid, Link(connection), conversation, self._tasks, on_free=self._keep_or_close)
+        link = Link(self._unforked.pop(process_id))
+        reaper = ReaperLink(pid, link, conversation, self._tasks, on_free=self._keep_or_close)
         self._reapers[pid] = reaper
         self._tasks.start_soon(reaper.run)
 

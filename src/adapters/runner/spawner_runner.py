@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from errno import E2BIG, ENOSPC
 from socket import socket
-from typing import Final, Protocol
+from typing import Protocol
 
 import anyio
 from anyio.abc import TaskGroup
 
-from adapters.runner.conversation import AtGate, Conversation, report_of
+from adapters.runner.conversation import Conversation, report_of
 from adapters.runner.live_process import GatedProcess
 from adapters.runner.orphans import end_orphan
 from adapters.runner.output_window import OutputWindow, make_ring
@@ -25,12 +25,8 @@ from codespace_es.ports.runner import (
     NotStartedError,
     Orphan,
     RunnerCommand,
-    RunnerLostError,
     SandboxReport,
 )
-
-_STOPPED_SECONDS: Final = 0.1
-"""A reaper that doesn't answer for so long may be stopped."""
 
 
 class SpawnerSource(Protocol):
@@ -46,6 +42,10 @@ class SpawnerSource(Protocol):
 
     async def settle(self) -> None:
         """Return when the spawner that was connected is gone, its link being down; soon. Never raises."""
+        ...
+
+    def wake(self) -> None:
+        """Have the spawner go on if somebody has stopped it and that is within reach."""
         ...
 
 
@@ -87,6 +87,9 @@ class SpawnerRunner:
         except WireError as error:
             self._live.discard(process_id)
             raise NotStartedError(f"The command is too long: {error}.", E2BIG) from error
+        except OSError as error:
+            self._live.discard(process_id)
+            raise NotStartedError(f"This server can't have a process made: {error.strerror}.", error.errno) from error
         except BaseException:
             self._live.discard(process_id)
             raise
@@ -94,18 +97,10 @@ class SpawnerRunner:
             window = _window(command)
             if meanwhile is not None:
                 await meanwhile()
-            with anyio.move_on_after(_STOPPED_SECONDS):
-                await conversation.until(conversation.is_answered)
-            if not conversation.is_answered():
-                link.wake(conversation)
-                await conversation.until(conversation.is_answered)
-            if conversation.at_gate is not None:
-                await _until_ready(conversation, conversation.at_gate)
+            await _until_at_gate(link, conversation)
         except BaseException:
-            self._tasks.start_soon(_forget, conversation)
+            self._tasks.start_soon(_forget, link, conversation)
             raise
-        if conversation.refusal is not None:
-            raise conversation.refusal
         return GatedProcess(command, conversation, window, link=link, tasks=self._tasks)
 
     async def end_orphan(self, orphan: Orphan) -> int:
@@ -135,7 +130,8 @@ class SpawnerRunner:
                 return self._link
             if self._link is not None:
                 await self._source.settle()
-            link = SpawnerLink(Link(await self._source.connect()), self._tasks)
+            connection = Link(await self._source.connect())
+            link = SpawnerLink(connection, self._tasks, wake_spawner=self._source.wake)
             self._link = link
             self._tasks.start_soon(link.run, self._tell_loss)
             try:
@@ -195,23 +191,24 @@ def _request(command: RunnerCommand) -> Message:
     }
 
 
-async def _until_ready(conversation: Conversation, at_gate: AtGate) -> None:
-    """Return when the child is at its gate. Raises NotStartedError, once it is gone."""
+async def _until_at_gate(link: SpawnerLink, conversation: Conversation) -> None:
+    """Return when the child is at its gate. Raises NotStartedError, RunnerLostError."""
+    if not await link.patiently(conversation, conversation.until_answered):
+        raise NotStartedError("The process that should watch it doesn't answer: it may have been stopped.")
+    if conversation.refusal is not None:
+        raise conversation.refusal
+    assert conversation.at_gate is not None, "it is answered, and not refused"
     try:
-        await at_gate.until_ready()
+        is_ready = await link.patiently(conversation, conversation.at_gate.until_ready)
     except NotReadyError as error:
-        await conversation.until(lambda: conversation.is_over)
+        await link.patiently(conversation, conversation.until_over)
         raise NotStartedError(str(error), error.errno) from error
+    if not is_ready:
+        raise NotStartedError("The child doesn't get ready: it may have been stopped.")
 
 
-async def _forget(conversation: Conversation) -> None:
+async def _forget(link: SpawnerLink, conversation: Conversation) -> None:
     """Abandon a child whose caller has left before it was at the gate."""
-    try:
-        await conversation.until(lambda: conversation.is_reached or conversation.is_over)
-        if not conversation.is_over:
-            conversation.tell("abandon")
-            await conversation.until(lambda: conversation.is_over)
-    except RunnerLostError:
-        pass  # then its gate is shut
+    await link.dismiss(conversation)
     if conversation.at_gate is not None:
         conversation.at_gate.close()

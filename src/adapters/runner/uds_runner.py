@@ -36,7 +36,7 @@ class RemoteSpawner:
         self._path = path
 
     async def connect(self) -> socket.socket:
-        """Return a connection, which has a spawner of its own at the other end. Raises RunnerLostError."""
+        """Return a connection, which has a spawner of its own at the other end. Raises OSError, RunnerLostError."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             connection.connect(self._path)  # to a Unix socket: at once, or refused
@@ -54,6 +54,9 @@ class RemoteSpawner:
 
     async def settle(self) -> None:
         """Return at once: the other side ends its spawner by itself, and the locks say when."""
+
+    def wake(self) -> None:
+        """Do nothing: whom to signal is known there alone."""
 
 
 @asynccontextmanager

@@ -7,10 +7,11 @@ instead, the child ends and nothing ran.
 
 Messages have a `kind`, and those about a command its `process_id`:
 
-    to the spawner     hold [instance lock] · probe · start [lease]: with a new reaper · continue: a stopped reaper
-    from the spawner   hello · sandbox · reaper [socket]: it has the command · not_started: there is none · reaper_ended
-    to a reaper        start [lease] · abandon · resize · end
-    from a reaper      gated [report, go, output, input] · not_started · resized · leader_exited · ended
+    to the spawner     hold [instance lock] · probe · start [lease, socket]: with a new reaper, which has that socket
+                       continue: a reaper · sweep: end all beneath one · kill: a reaper
+    from the spawner   hello · sandbox · reaper: it has the command · not_started: there is none · reaper_ended
+    to a reaper        start [lease] · continue: its child, if that is stopped on its way to the gate · abandon · end
+    from a reaper      gated [report, go, output, input] · not_started · leader_exited · ended
 
 `gated` comes as soon as there is a child: whether it is ready it reports itself (`report`).
 `leader_exited` comes only if others of its tree live on. `not_started` or `ended` is the last word on a command;
@@ -18,5 +19,5 @@ Messages have a `kind`, and those about a command its `process_id`:
 `hello` names the protocol (`PROTOCOL`), since a server and a runner started elsewhere may be of different releases.
 """
 
-PROTOCOL = 3
+PROTOCOL = 4
 """Of these messages. Goes up with each change of them."""

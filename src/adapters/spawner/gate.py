@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from functools import partial
 
@@ -42,11 +41,12 @@ class Gate:
         self._is_held = True
 
     def ends(self) -> list[int]:
-        """Return what the report is read from, `go` written to, output read from; and where input is a pipe, its end.
+        """Return what the report is read from, `go` written to, output read from; and input written to, if it has any.
 
         They are for another process; `hand_over` closes those of this one.
         """
-        return [self.report, self._go, self._output, *([] if self._input is None else [self._input])]
+        inputs = [each for each in (self._input, None if self._terminal is None else self._output) if each is not None]
+        return [self.report, self._go, self._output, *inputs]
 
     def hand_over(self) -> None:
         """Close what another process has now: from here on that one alone can let the child go. A terminal stays."""
@@ -63,12 +63,6 @@ class Gate:
         if self._input is not None:
             os.close(self._input)
             self._input = None
-
-    def resize(self, rows: int, columns: int) -> None:
-        """Give its terminal that size, if it has one."""
-        if self._terminal is not None:
-            with contextlib.suppress(OSError):  # hung up: it has no size any more
-                self._terminal.resize(rows, columns)
 
     def close(self) -> None:
         """Close all that is open here. A child that is still at the gate ends."""

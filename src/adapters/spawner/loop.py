@@ -1,8 +1,8 @@
 """The spawner itself: forks reapers, and sweeps up after those that are killed.
 
-A reaper speaks to the server itself, over a socket of its own, and serves one command after another there: forking one
-costs more than all the rest. The spawner keeps a duplicate of the instance's lock for its life. When the server is
-gone, every tree ends, then the spawner.
+A reaper speaks to the server itself, over a socket that the server has made, and serves one command after another
+there: forking one costs more than all the rest. The spawner keeps a duplicate of the instance's lock for its life. When
+the server is gone, every tree ends, then the spawner.
 Source: decisions 1, 17, 18.
 """
 
@@ -76,22 +76,26 @@ class Spawner:
             case "probe":
                 self._server.send({"kind": "sandbox", "sandbox": sandbox.probe(message)})
             case "start":
-                self._start(message, descriptors[0])
+                self._start(message, descriptors[0], socket.socket(fileno=descriptors[1]))
             case "continue" if message["reaper"] in self._reapers:
                 os.kill(message["reaper"], signal.SIGCONT)
+            case "sweep" if message["reaper"] in self._reapers:
+                kill_beneath(message["reaper"], is_racing=True)
+                os.kill(message["reaper"], signal.SIGCONT)
+            case "kill" if message["reaper"] in self._reapers:
+                os.kill(message["reaper"], signal.SIGKILL)
 
-    def _start(self, request: Message, lease: int) -> None:
-        """Fork a reaper that begins with this command, and give the server the other end of its socket."""
+    def _start(self, request: Message, lease: int, control: socket.socket) -> None:
+        """Fork a reaper that begins with this command, and is spoken to at `control`."""
         process_id: str = request["process_id"]
         own = os.getpid()
         try:
-            servers, reapers = socket.socketpair()
-            with servers, reapers, holding_requests_to_end():
+            with control, holding_requests_to_end():
                 pid = os.fork()
                 if pid == 0:
-                    self._be_reaper(own, reapers, request, lease)
+                    self._be_reaper(own, control, request, lease)
                 self._reapers.add(pid)
-                self._server.send({"kind": "reaper", "process_id": process_id, "reaper": pid}, [servers.fileno()])
+            self._server.send({"kind": "reaper", "process_id": process_id, "reaper": pid})
         except OSError as error:
             self._server.send({
                 "kind": "not_started", "process_id": process_id, "errno": error.errno,
@@ -143,6 +147,7 @@ class Spawner:
         self._server.close()
         for pid in self._reapers:
             os.kill(pid, signal.SIGTERM)
+            os.kill(pid, signal.SIGCONT)  # one that is stopped would leave its tree to the sweep, seconds later
         until = time.monotonic() + _SHUTDOWN_SECONDS_MAX
         has_children = True
         while has_children and time.monotonic() < until:

@@ -188,11 +188,10 @@ class _Execution:
 
     def _obey(self, message: Message, gate: Gate) -> None:
         match message["kind"]:
+            case "continue" if self._leader_status is None:
+                os.kill(gate.pid, signal.SIGCONT)
             case "abandon":
                 self._end_now()
-            case "resize":
-                gate.resize(message["rows"], message["columns"])
-                self._say("resized")
             case "end":
                 self._end(message["signal"], message["grace_ms"] / 1000)
 
