@@ -174,7 +174,7 @@ async def test_everybody_who_waits_is_answered_before_the_transport_closes(
             await client.begin("slow", "slow", workspace_id="run", mark=str(tmp_path / "slow"))
             await exists(tmp_path / "run" / "runs")
             await exists(tmp_path / "slow")
-            while (await client.ask("approval_status", approval_id=hold["approval_id"]))["state"] == "approved":
+            while (await client.ask("approval_status", approval_id=hold["approval_id"]))["state"] == "granted":
                 await anyio.sleep(0.01)
             assert await client.end(how) == 0
         for lease in others:
