@@ -11,7 +11,7 @@ from typing import Any
 
 from codespace_es.command_handlers.asking import AskApproval, ListHolds, ask_approval, list_holds
 from codespace_es.command_handlers.calling_tools import CallCustomTool, call_custom_tool
-from codespace_es.command_handlers.choosing import waiting_stacks
+from codespace_es.command_handlers.choosing import is_anything_waiting
 from codespace_es.command_handlers.closing import OpenCalls, close, cut_off
 from codespace_es.command_handlers.consulting import ConsultHuman, consult_human
 from codespace_es.command_handlers.deciding import CreateHold, ResolveHold, create_hold, resolve_hold
@@ -183,7 +183,7 @@ class Codespace:
     async def has_pending(self) -> bool:
         """Return whether some preview waits in this server's workspaces; True where the log can't be asked."""
         try:
-            return bool(await waiting_stacks(self._world))
+            return await is_anything_waiting(self._world)
         except (StoreUnavailableError, UnknownTopicError):
             return True
 

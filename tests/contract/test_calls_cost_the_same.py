@@ -21,6 +21,8 @@ from support.server import Server
 pytestmark = pytest.mark.anyio
 
 EARLY, LATE = 3, 30
+FEW_LEFT, MANY_LEFT = 3, 70
+"""The second is more than there are folds kept."""
 PARTS_OF_A_STREAM = ("STREAM_SINCE", "STREAM_SINCE_OPENED", "VERSION", "HAS_VERSION")
 
 
@@ -120,6 +122,27 @@ async def test_no_call_is_given_more_of_the_log_after_much_has_happened(
     assert again["outcome"] == "discarded"
 
 
+@pytest.mark.parametrize("is_shared", [False, True], ids=["one client", "many clients"])
+async def test_previews_left_in_many_works_cost_no_call_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_shared: bool
+) -> None:
+    taken = []
+    for left in (FEW_LEFT, MANY_LEFT):
+        root = tmp_path / f"{left}" / "ws"
+        root.mkdir(parents=True)
+        (root / "a.txt").write_text("a\n")
+        async with Server(tmp_path / f"{left}", {"demo": root}, is_shared=is_shared) as server:
+            await push_edits(server, root, {"bottom": b"new\n"})
+            for number in range(left):
+                work = await ask(server, steering.OpenWorkCommand(workspace_id="demo"))
+                await push_edits(server, root, {f"left-{number}": b"new\n"}, work_id=str(work["work_id"]))
+            rounds = Round(server, root, monkeypatch)
+            taken.append([await rounds.go() for _ in range(EARLY + 1)][EARLY])
+    few, many = taken
+    assert many.pop("list") > few.pop("list"), "which lists them"
+    assert many == few
+
+
 async def test_a_repeat_of_the_first_resolve_reads_no_more_than_it_takes_to_find_its_end(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,9 +161,9 @@ async def test_a_repeat_of_the_first_resolve_reads_no_more_than_it_takes_to_find
 async def test_a_cached_fold_isn_t_believed_once_its_last_event_isn_t_there(server: Server, tmp_path: Path) -> None:
     """Nobody can take events away; a cache that didn't look would go on to tell of what isn't in the log."""
     opened = await ask(server, steering.OpenWorkCommand(workspace_id="demo"))
-    stream_id = next(iter(server.world.kept._kept))
-    known = server.world.kept._kept[stream_id]
-    server.world.kept._kept[stream_id] = type(known)(known.position + 1_000, known.version, known.state)
+    kept = server.world.kept._kept["steer"]
+    stream_id, known = next(iter(kept.items()))
+    kept[stream_id] = type(known)(known.position + 1_000, known.version, known.state)
     status = await ask(server, steering.AskWork(work_id=str(opened["work_id"])))
     assert status["state"] == "active"
 

@@ -26,7 +26,7 @@ from codespace_es.ports.log import (
     VersionConflictError,
 )
 from codespace_es.vocabulary.event import Caller
-from codespace_es.vocabulary.identifiers import RequestId, StreamId
+from codespace_es.vocabulary.identifiers import RequestId, StreamId, WorkspaceKey
 from codespace_es.vocabulary.limits import LARGE_BODY_BYTES
 from unit.log.sample_events import (
     CALLER,
@@ -180,6 +180,12 @@ async def test_the_open_index_follows_the_events(open_log: OpenLog) -> None:
         assert await log.open_items() == [OpenItem(StreamId(ME), "instance", None, ME, 1), two]
         assert await log.open_items(kind="operation", workspace_key=WORKSPACE, instance_id=ME) == [two]
         assert await log.open_items(instance_id=OTHER) == []
+        other = WorkspaceKey("wsp-other")
+        assert await log.open_items(workspace_key=(other, WORKSPACE)) == [two]
+        assert await log.open_items(workspace_key=(other,)) == await log.open_items(workspace_key=()) == []
+        assert await log.open_items(kind=("operation", "instance")) == await log.open_items()
+        assert await log.open_items(limit=1) == (await log.open_items())[:1]
+        assert await log.open_items(kind="operation", limit=5) == [two]
         assert await log.compare_open_index() == []
 
 

@@ -39,6 +39,7 @@ from codespace_es.ports.kept_folds import KeptFolds
 from codespace_es.ports.live_processes import LiveProcesses
 from codespace_es.ports.locks import Held
 from codespace_es.ports.log import StoreUnavailableError
+from codespace_es.ports.own_pushes import OwnPushes
 from codespace_es.ports.remarks import Remarks
 from codespace_es.ports.tool_host import NoToolHost, ToolHost
 from codespace_es.ports.under_way import UnderWay
@@ -168,6 +169,7 @@ class Server:
             turns=FairTurns(),
             remarks=Remarks(),
             kept=KeptFolds(),
+            own_pushes=OwnPushes(),
             is_shared=is_shared,
             effects=_MortalEffects(self),
             clock=clock,

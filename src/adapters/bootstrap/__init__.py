@@ -58,6 +58,7 @@ from codespace_es.ports.log import (
     StoreUnavailableError,
     UnknownTopicError,
 )
+from codespace_es.ports.own_pushes import OwnPushes
 from codespace_es.ports.remarks import Remarks
 from codespace_es.ports.runner import Runner
 from codespace_es.ports.structural_search import StructuralSearch
@@ -193,6 +194,7 @@ def _world(settings: Settings, transport: Transport, made: _Made) -> World:
         turns=FairTurns(),
         remarks=Remarks(),
         kept=KeptFolds(),
+        own_pushes=OwnPushes(),
         is_shared=transport == "http",
         effects=made.effects,
         clock=made.clock,

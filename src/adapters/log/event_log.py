@@ -239,11 +239,12 @@ class StoredEventLog(EventLog):
         return bytes(found[0][0]) if found else None
 
     async def open_items(
-        self, *, kind: str | None = None, workspace_key: WorkspaceKey | None = None,
-        instance_id: InstanceId | None = None,
+        self, *, kind: str | Sequence[str] | None = None,
+        workspace_key: WorkspaceKey | Sequence[WorkspaceKey] | None = None,
+        instance_id: InstanceId | None = None, limit: int | None = None,
     ) -> Sequence[OpenItem]:
         """Return the open index's rows, oldest first. See the port."""
-        wanted = open_rows.selection(kind=kind, workspace_key=workspace_key, instance_id=instance_id)
+        wanted = open_rows.selection(limit, kind=kind, workspace_key=workspace_key, instance_id=instance_id)
         return [OpenItem(*row) for row in await self._rows(*wanted)]
 
     async def head(self) -> tuple[int, bytes]:

@@ -1,6 +1,6 @@
 """The open index's table: changed with each append, queried, folded again from the log, and compared with that fold."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -45,19 +45,29 @@ def is_instance_open(connection: Connection, instance_id: str) -> bool:
     return connection.execute(IS_INSTANCE_OPEN, (instance_id,)).fetchone() is not None
 
 
-def selection(**wanted: str | None) -> tuple[str, tuple[str, ...]]:
+def selection(limit: int | None = None, **wanted: str | Sequence[str] | None) -> tuple[str, tuple[str | int, ...]]:
     """Return statement and parameters that find the rows whose columns equal the `wanted` values that aren't None.
 
-    Oldest first; each row is an `OpenItem`'s fields.
+    Of several values, any. Oldest first, at most `limit`; each row is an `OpenItem`'s fields.
     """
-    conditions = {column: value for column, value in wanted.items() if value is not None}
-    where = " AND ".join(f"{column} = ?" for column in conditions)
-    return _ALL + (" WHERE " + where if where else "") + " ORDER BY position, kind", tuple(conditions.values())
+    conditions: list[str] = []
+    parameters: list[str | int] = []
+    for column, value in wanted.items():
+        if isinstance(value, str):
+            conditions.append(f"{column} = ?")
+            parameters.append(value)
+        elif value is not None:
+            conditions.append(f"{column} IN ({', '.join('?' * len(value))})" if value else "1 = 0")
+            parameters.extend(value)
+    where = " WHERE " + " AND ".join(conditions) if conditions else ""
+    if limit is not None:
+        parameters.append(limit)
+    return f"{_ALL}{where} ORDER BY position, kind{'' if limit is None else ' LIMIT ?'}", tuple(parameters)
 
 
-def select(connection: Connection, **wanted: str | None) -> list[OpenItem]:
-    """Return the rows whose columns equal the `wanted` values that aren't None, oldest first."""
-    return [OpenItem(*row) for row in connection.execute(*selection(**wanted))]
+def select(connection: Connection, *, kind: str | None = None) -> list[OpenItem]:
+    """Return the rows of this kind (None: any), oldest first."""
+    return [OpenItem(*row) for row in connection.execute(*selection(kind=kind))]
 
 
 def fold(rows: Iterable[StoredRow], decoder: Decoder, rule: OpenIndexRule) -> tuple[dict[_Key, OpenItem], set[str]]:

@@ -13,6 +13,7 @@ from codespace_es.aggregates.pending.events import PendingActionPushed
 from codespace_es.aggregates.pending.place import Placed
 from codespace_es.command_handlers.stacks import ReadStack, Session, read_stack
 from codespace_es.folding import fold
+from codespace_es.ports.log import OpenItem
 from codespace_es.ports.world import World
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.identifiers import StreamId
@@ -36,14 +37,9 @@ class Waiting:
     session: Session
     stack: ReadStack
 
-    def own_position(self, world: World) -> int:
-        """Return the position of this server's newest push in it that isn't over; 0 if it has made none."""
-        unresolved = {each.action_id for each in self.stack.state.unresolved}
-        return max((
-            each.position for each in self.stack.recorded
-            if isinstance(each.event, PendingActionPushed) and each.event.action_id in unresolved
-            and each.envelope.instance_id == world.instance_id
-        ), default=0)
+
+class _SeveralError(Exception):
+    """More than one stack could be meant."""
 
 
 def named(world: World, workspace_id: str | None, work_id: str | None) -> Named:
@@ -57,24 +53,89 @@ async def choose(world: World, given: Named) -> Session | None:
     Raises:
         CodespaceError: PENDING_ACTION_MISMATCH naming the stacks, where several could be meant.
     """
-    candidates = await _candidates(world, given)
-    exact = [each for each in candidates if given.workspace is not None and each.session.work_id == given.work_id]
-    if exact or not candidates:
-        return exact[0].session if exact else None
-    own = max(candidates, key=lambda each: each.own_position(world))
-    if not world.is_shared and own.own_position(world):
-        return own.session
-    if len(candidates) == 1:
-        return candidates[0].session
-    raise _several(candidates)
+    try:
+        return await _meant(world, given)
+    except _SeveralError:
+        items = await _open_stacks(world, given.workspace)
+        if given.work_id is not None:
+            own = {Session(each, given.work_id).stream_id for each in world.workspaces.values()}
+            items = [item for item in items if item.stream_id in own]
+        raise _several(len(items), await _read_all(world, items[:_STACKS_NAMED_MAX], given.workspace)) from None
 
 
 async def guess(world: World, given: Named) -> Session | None:
     """Return whose stack a call is about, by the same rule; None where nothing, or nothing certain, is pending."""
     try:
-        return await choose(world, given)
-    except CodespaceError:
+        return await _meant(world, given)
+    except _SeveralError:
         return None
+
+
+async def own_session(world: World, workspace: Workspace, work_id: str | None) -> Session | None:
+    """Return the session that a call is in: the one it names, or, with one client, that of this server's newest push.
+
+    None where nothing is pending there. Whatever else waits costs nothing.
+    """
+    exact = Session(workspace, work_id)
+    if (await read_stack(world, exact.stream_id)).state.unresolved:
+        return exact
+    return None if work_id is not None or world.is_shared else await _newest_own(world, workspace)
+
+
+async def _meant(world: World, given: Named) -> Session | None:
+    """Return the session that is meant; None if nothing is pending there. Raises _SeveralError."""
+    if given.workspace is not None:
+        own = await own_session(world, given.workspace, given.work_id)
+    elif given.work_id is not None:
+        own = await _of_work(world, given.work_id)
+    else:
+        own = None if world.is_shared else await _newest_own(world, None)
+    if own is not None or given.work_id is not None:
+        return own
+    items = await _open_stacks(world, given.workspace, limit=2)
+    if len(items) > 1:
+        raise _SeveralError
+    found = await _read_all(world, items, given.workspace)
+    return found[0].session if found else None
+
+
+async def _of_work(world: World, work_id: str) -> Session | None:
+    """Return the session of a work, in whichever workspace it is; works of several may have one name."""
+    found = []
+    for each in {each.key: each for each in world.workspaces.values()}.values():
+        session = Session(each, work_id)
+        stack = await read_stack(world, session.stream_id)
+        if stack.state.unresolved:
+            found.append((_own_position(world, stack), session))
+    own = max(found, key=lambda each: each[0], default=None)
+    if own is None or len(found) == 1 or (own[0] and not world.is_shared):
+        return None if own is None else own[1]
+    raise _SeveralError
+
+
+async def _newest_own(world: World, workspace: Workspace | None) -> Session | None:
+    """Return the session of this server's newest push that isn't over, in a workspace or in any."""
+    by_key = {each.key: each for each in world.workspaces.values()} if workspace is None else {workspace.key: workspace}
+    best: tuple[int, Session] | None = None
+    for key, known in by_key.items():
+        while (noted := world.own_pushes.newest(key)) is not None and (best is None or noted[1] > best[0]):
+            stack = await read_stack(world, noted[0])
+            found = _own_position(world, stack)
+            if found == noted[1]:
+                best = found, Session(known, stack.state.unresolved[-1].work_id)
+                break
+            world.own_pushes.correct(*noted, found)
+    return None if best is None else best[1]
+
+
+def _own_position(world: World, stack: ReadStack) -> int:
+    """Return the position of this server's newest push in a stack that isn't over; 0 if it has made none."""
+    unresolved = {each.action_id for each in stack.state.unresolved}
+    return max((
+        each.position for each in stack.recorded
+        if isinstance(each.event, PendingActionPushed) and each.event.action_id in unresolved
+        and each.envelope.instance_id == world.instance_id
+    ), default=0)
 
 
 async def placed(world: World, action_id: str) -> Session | None:
@@ -105,27 +166,34 @@ async def position_of(world: World, action_id: str) -> int | None:
     return recorded[0].position - 1 if recorded else None  # the push stands before it, in the same append
 
 
+async def is_anything_waiting(world: World) -> bool:
+    """Return whether a stack of this server's workspaces has something pending."""
+    return bool(await _open_stacks(world, None, limit=1))
+
+
 async def waiting_stacks(world: World, workspace: Workspace | None = None) -> list[Waiting]:
     """Return every stack of this server's workspaces, or of one, that has something pending; oldest first."""
+    return await _read_all(world, await _open_stacks(world, workspace), workspace)
+
+
+async def _open_stacks(world: World, workspace: Workspace | None, *, limit: int | None = None) -> Sequence[OpenItem]:
+    """Return the rows of the stacks that have something pending, oldest first."""
+    keys = [each.key for each in world.workspaces.values()] if workspace is None else [workspace.key]
+    return await world.log.open_items(kind="pending", workspace_key=keys, limit=limit)
+
+
+async def _read_all(world: World, items: Sequence[OpenItem], workspace: Workspace | None) -> list[Waiting]:
     by_key = {each.key: each for each in world.workspaces.values()}
-    items = await world.log.open_items(kind="pending", workspace_key=None if workspace is None else workspace.key)
     found = []
     for item in items:
-        known = by_key.get(item.workspace_key) if item.workspace_key is not None else None
-        if known is None:
-            continue
-        stack = await read_stack(world, item.stream_id)
-        if stack.state.unresolved:
-            found.append(Waiting(Session(workspace or known, stack.state.unresolved[-1].work_id), stack))
+        stack = await read_stack(world, item.stream_id, is_passing=True)
+        if stack.state.unresolved and item.workspace_key is not None:
+            session = Session(workspace or by_key[item.workspace_key], stack.state.unresolved[-1].work_id)
+            found.append(Waiting(session, stack))
     return found
 
 
-async def _candidates(world: World, given: Named) -> list[Waiting]:
-    stacks = await waiting_stacks(world, given.workspace)
-    return stacks if given.work_id is None else [each for each in stacks if each.session.work_id == given.work_id]
-
-
-def _several(candidates: Sequence[Waiting]) -> CodespaceError:
+def _several(count: int, candidates: Sequence[Waiting]) -> CodespaceError:
     told = [
         {
             "workspace_id": each.session.workspace.workspace_id,
@@ -133,11 +201,11 @@ def _several(candidates: Sequence[Waiting]) -> CodespaceError:
             "id": each.stack.state.unresolved[-1].action_id,
             "label": each.stack.state.unresolved[-1].label,
         }
-        for each in candidates[:_STACKS_NAMED_MAX]
+        for each in candidates
     ]
     names = "; ".join(f"{each['id']} in {each['workspace_id']}" for each in told)
     return CodespaceError(
         ErrorCode.PENDING_ACTION_MISMATCH,
-        f"{len(candidates)} stacks have something pending, so name one by id, or by workspace_id and work_id: {names}.",
+        f"{count} stacks have something pending, so name one by id, or by workspace_id and work_id: {names}.",
         detail={"stacks": told},
     )

@@ -5,7 +5,7 @@ what has to do with commands that run already, pass. Source: decision 29; the pe
 """
 
 from codespace_es.aggregates.approval import ApprovalCreated
-from codespace_es.command_handlers.choosing import Named, waiting_stacks
+from codespace_es.command_handlers.choosing import own_session
 from codespace_es.command_handlers.orphaning import require_appliable_here, settled_stack
 from codespace_es.command_handlers.stacks import Session
 from codespace_es.ports.world import World
@@ -22,7 +22,7 @@ async def require_resolved(world: World, workspace: Workspace, work_id: str | No
     """
     if workspace.pending_bias != "require":
         return
-    session = await _gated_session(world, Named(workspace, work_id))
+    session = await own_session(world, workspace, work_id)
     if session is None:
         return
     unresolved = (await settled_stack(world, session, caller)).state.unresolved
@@ -52,14 +52,3 @@ async def require_resumable(world: World, workspace: Workspace, created: Approva
         await require_resolved(world, workspace, created.work_id, caller)
     elif created.action_id is not None:
         await require_appliable_here(world, Session(workspace, created.work_id), created.action_id, caller)
-
-
-async def _gated_session(world: World, given: Named) -> Session | None:
-    """Return the session that a call is in: the one it names, or, with one client, that of this server's own push."""
-    assert given.workspace is not None, "what changes a workspace names it"
-    stacks = await waiting_stacks(world, given.workspace)
-    exact = next((each.session for each in stacks if each.session.work_id == given.work_id), None)
-    if exact is not None or given.work_id is not None or world.is_shared or not stacks:
-        return exact
-    own = max(stacks, key=lambda each: each.own_position(world))
-    return own.session if own.own_position(world) else None

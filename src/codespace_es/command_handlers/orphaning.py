@@ -34,10 +34,10 @@ _LOST = "the server that had its callback is gone."
 _ELSEWHERE = "its callback is in another server, which lives: apply it there, or discard it."
 
 
-async def settled_stack(world: World, session: Session, caller: Caller) -> ReadStack:
-    """Return the stack of a session, without what the dead have left half-way in it."""
+async def settled_stack(world: World, session: Session, caller: Caller, *, is_passing: bool = False) -> ReadStack:
+    """Return the stack of a session, without what the dead have left half-way in it; `is_passing`: see `read_stack`."""
     while True:
-        stack = await read_stack(world, session.stream_id)
+        stack = await read_stack(world, session.stream_id, is_passing=is_passing)
         if await _is_settled(world, session, stack, caller):
             return stack
 

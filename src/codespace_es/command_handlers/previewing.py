@@ -79,7 +79,7 @@ async def list_pending(world: World, _command: ListPending, caller: Caller) -> P
     """Return what waits in this server's workspaces; what the dead have left is settled on the way."""
     reports: list[PendingReport] = []
     for each in await waiting_stacks(world):
-        stack = await settled_stack(world, each.session, caller)
+        stack = await settled_stack(world, each.session, caller, is_passing=True)
         reports += [await _report(world, each.session, stack, action_id) for action_id in _newest_first(stack)]
     return PendingList(actions=tuple(reports))
 

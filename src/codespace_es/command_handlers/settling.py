@@ -33,7 +33,7 @@ from codespace_es.vocabulary.workspace import Workspace
 _OTHER_RECOVERER_SECONDS = 2.0
 """How long somebody else may hold a dead one's lock while settling another workspace of it."""
 
-_SETTLED_KINDS = frozenset({"operation", "process"})
+_SETTLED_KINDS = ("operation", "process")
 
 
 async def settle_workspace(world: World, workspace: Workspace, caller: Caller) -> None:
@@ -43,7 +43,7 @@ async def settle_workspace(world: World, workspace: Workspace, caller: Caller) -
         CodespaceError: WORKSPACE_BUSY if an operation on these files can't be closed now, so that nothing new may be
             built on what it left: its owner lives, or the disk refuses the undo.
     """
-    items = [item for item in await world.log.open_items(workspace_key=workspace.key) if item.kind in _SETTLED_KINDS]
+    items = await world.log.open_items(kind=_SETTLED_KINDS, workspace_key=workspace.key)
     if not items or not await _is_recorded_directory(world, workspace):
         return
     for instance_id, group in groupby(sorted(items, key=_by_instance), key=_by_instance):

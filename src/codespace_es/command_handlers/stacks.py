@@ -65,10 +65,11 @@ class ReadStack:
         )
 
 
-async def read_stack(world: World, stream_id: StreamId) -> ReadStack:
+async def read_stack(world: World, stream_id: StreamId, *, is_passing: bool = False) -> ReadStack:
     """Return a stack as the log has it now; what is over costs nothing.
 
-    What was kept of it is brought up to date; else it is read since it was last empty.
+    What was kept of it is brought up to date; else it is read since it was last empty. `is_passing`: it is one of many
+    that are looked at, none of which is to be kept in the place of one that calls ask for.
     """
     known = world.kept.get(stream_id)
     stack: ReadStack | None = None if known is None else known.state
@@ -80,7 +81,9 @@ async def read_stack(world: World, stream_id: StreamId) -> ReadStack:
         recorded = recorded[1:]
     if recorded:
         stack = _with_more(stack, recorded)
-        world.kept.keep(stream_id, KeptFold(recorded[-1].position, stack.folded.version, stack))
+        world.kept.keep(stream_id, KeptFold(recorded[-1].position, stack.folded.version, stack), is_passing=is_passing)
+        if not stack.state.unresolved:
+            world.own_pushes.forget(stream_id, recorded[-1].position)
     return stack
 
 

@@ -66,11 +66,13 @@ class LoggedPendingActions:
         while True:
             stack = await read_stack(self.world, self.session.stream_id)
             try:
-                await self.world.log.append(
+                receipt = await self.world.log.append(
                     Append((*stack.folded.decide(PushAction(pushed)), *place), bodies), self.caller
                 )
             except VersionConflictError:
                 continue
+            if not self.world.is_shared:
+                self.world.own_pushes.note(self.session.workspace.key, self.session.stream_id, receipt.first_position)
             return PushedAction(action_id, how_to_resolve(action_id), tuple(_remarks(action)))
 
     async def peek(self) -> WaitingAction | None:

@@ -26,12 +26,12 @@ _NOTHING_CLOSED = InstanceRecovered(operations_closed=0, processes_closed=0, res
 async def settle_at_start(world: World, caller: Caller) -> None:
     """Settle every workspace of this server that has something open, and the dead who left nothing else behind."""
     for workspace in world.workspaces.values():
-        if await world.log.open_items(workspace_key=workspace.key):
+        if await world.log.open_items(workspace_key=workspace.key, limit=1):
             await tidy_holds(world, workspace.key, caller)
             await settle_when_free(world, workspace, caller)
             await _settle_ending_commands(world, workspace, caller)
             for waiting in await waiting_stacks(world, workspace):
-                await settled_stack(world, waiting.session, caller)
+                await settled_stack(world, waiting.session, caller, is_passing=True)
     for item in await world.log.open_items(kind="instance"):
         if item.instance_id == world.instance_id:
             continue

@@ -173,10 +173,14 @@ class EventLog(Protocol):
         ...
 
     async def open_items(
-        self, *, kind: str | None = None, workspace_key: WorkspaceKey | None = None,
-        instance_id: InstanceId | None = None,
+        self, *, kind: str | Sequence[str] | None = None,
+        workspace_key: WorkspaceKey | Sequence[WorkspaceKey] | None = None,
+        instance_id: InstanceId | None = None, limit: int | None = None,
     ) -> Sequence[OpenItem]:
-        """Return the open index's rows, oldest first, of this kind, workspace and instance (None: any)."""
+        """Return the open index's rows, oldest first, of this kind, workspace and instance (None: any).
+
+        Of several kinds or workspaces: of any of them. At most `limit` rows.
+        """
         ...
 
     async def head(self) -> tuple[int, bytes]:

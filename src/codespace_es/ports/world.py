@@ -12,6 +12,7 @@ from codespace_es.ports.kept_folds import KeptFolds
 from codespace_es.ports.live_processes import LiveProcesses
 from codespace_es.ports.locks import InstanceLocks, WorkspaceLeases
 from codespace_es.ports.log import EventLog
+from codespace_es.ports.own_pushes import OwnPushes
 from codespace_es.ports.patch_writer import PatchWriter
 from codespace_es.ports.remarks import Remarks
 from codespace_es.ports.runner import Runner
@@ -53,6 +54,7 @@ class World:
     turns: Turns
     remarks: Remarks
     kept: KeptFolds
+    own_pushes: OwnPushes
     is_shared: bool
     """Several clients speak to this server (HTTP), so what it has done before tells nothing of whom a call is from."""
     effects: EffectRunner
