@@ -20,7 +20,7 @@ def held_patch(on_stage: Stage, path: str, text: str) -> str:
 
 
 def test_only_the_token_lets_in_and_logging_out_ends_it(on_stage: Stage) -> None:
-    with on_stage.window() as window:
+    with on_stage.new_window() as window:
         page = window.page
         cookie = window.context.cookies()[0]
         assert (cookie["httpOnly"], cookie["sameSite"], cookie["path"]) == (True, "Strict", "/")
@@ -95,7 +95,7 @@ def test_a_hold_is_denied_by_keyboard_alone(on_stage: Stage) -> None:
 def test_without_its_key_a_browser_only_looks(on_stage: Stage) -> None:
     """Whoever has got hold of the cookie has no key."""
     held = held_patch(on_stage, "stolen.txt", "stolen")
-    with on_stage.window() as window:
+    with on_stage.new_window() as window:
         page = window.page
         page.evaluate("localStorage.clear()")
         page.goto(f"/console/approvals/{held}")

@@ -10,14 +10,13 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Page, ViewportSize
 
-from support.browser import Stage, needs_chromium
+from support.browser import DESK, Stage, needs_chromium
 from support.holds import ADD
 
 pytestmark = needs_chromium
 
 HOSTILE = "<img src=x onerror=stolen=1></textarea><script>stolen=1</script> \N{RIGHT-TO-LEFT OVERRIDE}txt.exe"
 
-DESK: ViewportSize = {"width": 1200, "height": 900}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
@@ -93,7 +92,7 @@ def pages(on_stage: Stage) -> dict[str, str]:
 
 
 def test_every_page_is_whole_readable_and_runs_nothing_of_others(on_stage: Stage, pages: dict[str, str]) -> None:
-    with on_stage.window(viewport=DESK) as window:
+    with on_stage.window() as window:
         page = window.page
         for name, path in pages.items():
             page.goto(path)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, ViewportSize, expect, sync_playwright
 
 from support.http_client import (
     OPERATOR_TOKEN,
@@ -31,6 +31,8 @@ needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="Chromium isn't ins
 
 MS_MAX = 20_000
 """How long a page may take to say what is waited for, on a machine that has much else to do."""
+
+DESK: ViewportSize = {"width": 1200, "height": 900}
 
 CONFIGURATION = """
 [defaults]
@@ -57,6 +59,7 @@ class Stage:
     portal: BlockingPortal
     scratch: Path
     browser: Browser
+    _kept: "Window | None" = None
 
     def root(self, workspace: str) -> Path:
         """Return the directory of a workspace."""
@@ -91,22 +94,43 @@ class Stage:
         return self.portal.call(post)
 
     @contextmanager
-    def window(self, **looks: Any) -> Iterator["Window"]:
-        """Yield a window in which the operator has logged in; nothing may have gone wrong in it at the end."""
-        context = self.browser.new_context(base_url=self.server.root, **looks)
-        context.set_default_timeout(MS_MAX)
+    def window(self) -> Iterator["Window"]:
+        """Yield a window on the overview in which the operator has logged in; nothing may have gone wrong at the end.
+
+        It is the one of the test before, since to open one and to log in takes longer than all else that most tests do.
+        """
+        window, self._kept = self._kept or self._log_in(), None
+        window.page.set_viewport_size(DESK)
+        window.page.goto("/console")
         try:
-            window = Window(context, context.new_page())
-            window.page.on("console", window.note)
-            window.page.on("pageerror", lambda error: window.faults.append(str(error)))
-            window.page.goto("/console")
-            window.page.get_by_label("Operator's token").fill(OPERATOR_TOKEN)
-            window.page.get_by_role("button", name="Log in").click()
-            window.page.wait_for_url("**/console")
+            yield window
+            assert window.faults == []
+        except BaseException:
+            window.context.close()
+            raise
+        self._kept = window
+
+    @contextmanager
+    def new_window(self) -> Iterator["Window"]:
+        """Yield the same in a window of its own, for what would spoil it for others."""
+        window = self._log_in()
+        try:
             yield window
             assert window.faults == []
         finally:
-            context.close()
+            window.context.close()
+
+    def _log_in(self) -> "Window":
+        context = self.browser.new_context(base_url=self.server.root)
+        context.set_default_timeout(MS_MAX)
+        window = Window(context, context.new_page())
+        window.page.on("console", window.note)
+        window.page.on("pageerror", lambda error: window.faults.append(str(error)))
+        window.page.goto("/console")
+        window.page.get_by_label("Operator's token").fill(OPERATOR_TOKEN)
+        window.page.get_by_role("button", name="Log in").click()
+        window.page.wait_for_url("**/console")
+        return window
 
 
 @dataclass
