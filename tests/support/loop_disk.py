@@ -75,10 +75,9 @@ class LoopDisk:
         content, again = b"", self._image.read_bytes()
         while content != again:  # somebody may be writing to it
             content, again = again, self._image.read_bytes()
-        now, first = memoryview(content), memoryview(self._first)
         return {
-            start: bytes(now[start:start + BLOCK]) for start in range(0, len(first), BLOCK)
-            if now[start:start + BLOCK] != first[start:start + BLOCK]
+            start: block for start in range(0, len(content), BLOCK)
+            if (block := content[start:start + BLOCK]) != self._first[start:start + BLOCK]
         }
 
     def restore(self, cut: Cut) -> None:
