@@ -85,13 +85,16 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 
 @pytest.fixture(scope="module", params=["file", "postgres"])
-def store(request: pytest.FixtureRequest, file: Store) -> Store:
+def store(request: pytest.FixtureRequest, file: Store) -> Iterator[Store]:
     if request.param == "file":
-        return file
-    server: PostgresServer = request.getfixturevalue("postgres")
+        yield file
+        return
+    request.getfixturevalue("postgres")  # says whether one can be had
+    server = PostgresServer(is_large=True)
     address = server.new_schema()
     file.call("store", "copy", address.url)
-    return Store("postgres", file.directory, {"CODESPACE_STORE": address.url})
+    yield Store("postgres", file.directory, {"CODESPACE_STORE": address.url})
+    server.stop()
 
 
 def test_verify_in_bounded_memory_with_a_bar(store: Store) -> None:

@@ -17,8 +17,12 @@ import pytest
 
 from adapters.log.postgres.making import make_log
 from adapters.settings.postgres_address import PostgresAddress
+from support.memory import room_in_memory
 
 _START_SECONDS = 60.0
+_ROOM_BYTES = 2 * 1024**3
+"""Less than this may be too little for all servers of a run; each needs 60 MB at first, and some more later."""
+_SCHEMAS_AT_ONCE = 16
 
 STORES = ("file", pytest.param("postgres", marks=pytest.mark.soak))
 """Parameters of a fixture that opens a log: what runs on a file always runs on PostgreSQL too when there is time."""
@@ -36,11 +40,13 @@ class PostgresMissingError(Exception):
 class PostgresServer:
     """One server on a port of its own. Every log gets a schema of its own."""
 
-    def __init__(self, *, listen: str = "127.0.0.1") -> None:
+    def __init__(self, *, listen: str = "127.0.0.1", is_large: bool = False) -> None:
+        """Make it and start it. Its files are in memory if there is room and it isn't to become large."""
         self._listen = listen
         self.programs = _programs()
         self._user = _unprivileged_user()
-        self.directory = Path(tempfile.mkdtemp(prefix="codespace-postgres-"))
+        memory = None if is_large else room_in_memory(_ROOM_BYTES)
+        self.directory = Path(tempfile.mkdtemp(prefix="codespace-postgres-", dir=memory))
         os.chmod(self.directory, 0o755)
         self._cluster = self.directory / "cluster"
         self._cluster.mkdir(mode=0o700)
@@ -49,6 +55,7 @@ class PostgresServer:
                 shutil.chown(path, self._user)
         self.port = _free_port()
         self._server: subprocess.Popen[bytes] | None = None
+        self._schemas: list[str] = []
         self._run("initdb", "--auth=trust", "--username=codespace", "--encoding=UTF8", "--no-sync", "--locale=C")
         with (self._cluster / "pg_hba.conf").open("a", encoding="utf-8") as rules:
             rules.write("host all all samenet trust\n")
@@ -136,9 +143,10 @@ class PostgresServer:
 
     def new_schema(self) -> PostgresAddress:
         """Return an address at which there is room for a log, and none yet."""
-        name = f"log_{uuid4().hex}"
-        self.query(f"CREATE SCHEMA {name}")
-        return self.address(name)
+        if not self._schemas:
+            self._schemas = [f"log_{uuid4().hex}" for _ in range(_SCHEMAS_AT_ONCE)]
+            self.query("; ".join(f"CREATE SCHEMA {name}" for name in self._schemas))
+        return self.address(self._schemas.pop())
 
     def address(self, schema: str, *, host: str = "127.0.0.1", port: int | None = None) -> PostgresAddress:
         """Return the address of a schema."""
