@@ -1,10 +1,8 @@
 """Whoever is stopped on a command's way holds nobody up for ever: he is continued, or the start is given up."""
 
-import ctypes
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
@@ -20,14 +18,13 @@ from support.process_runner import (
     is_alive,
     own_runner,
     spawner_of,
+    traced,
     until_gone,
     until_output,
 )
 
 pytestmark = pytest.mark.anyio
 
-PTRACE_SEIZE, PTRACE_INTERRUPT = 0x4206, 0x4207
-WALL = 0x40000000
 STOP_REAPER = "kill -STOP $PPID; echo stopped; sleep 600"
 
 
@@ -47,26 +44,6 @@ async def spare_after(workshop: Workshop) -> int:
     while not (found := [pid for reaper in reapers() for pid, state in children_of(reaper) if state not in "ZX"]):
         await anyio.sleep(0.005)
     return found[0]
-
-
-def ptrace(request: int, pid: int) -> None:
-    library = ctypes.CDLL(None, use_errno=True)
-    if library.ptrace(request, pid, None, None) != 0:
-        pytest.skip(f"nobody may be traced here: {os.strerror(ctypes.get_errno())}")
-
-
-@contextmanager
-def traced(pid: int) -> Iterator[None]:
-    """Have a process stopped as a debugger does it: only SIGKILL makes it go on."""
-    ptrace(PTRACE_SEIZE, pid)
-    ptrace(PTRACE_INTERRUPT, pid)
-    os.waitpid(pid, WALL)
-    try:
-        yield
-    finally:
-        if is_alive(pid):
-            os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, WALL)
 
 
 async def test_a_spawner_that_is_stopped_goes_on_for_a_new_reaper(workshop: Workshop) -> None:

@@ -21,6 +21,7 @@ from support.process_runner import (
     own_runner,
     processes_with,
     spawner_of,
+    traced,
     until_gone,
     until_output,
     until_there,
@@ -75,8 +76,7 @@ async def test_locks_are_held_as_long_as_a_tree_lives_even_if_server_and_spawner
         reaper = children_of(spawner)[0][0]
         with anyio.fail_after(10):
             await until_there(mark, 10)
-        os.kill(reaper, signal.SIGSTOP)
-        try:
+        with traced(reaper):
             os.kill(spawner, signal.SIGKILL)
             process.kill()
             process.wait()
@@ -84,8 +84,6 @@ async def test_locks_are_held_as_long_as_a_tree_lives_even_if_server_and_spawner
             assert len(processes_with(mark)) >= 10
             assert not locks.is_free("lease-0")
             assert not locks.is_free("instance")
-        finally:
-            os.kill(reaper, signal.SIGCONT)
         with anyio.fail_after(10):
             await until_gone(mark)
             await locks_are_free(tmp_path, 1)
@@ -98,22 +96,35 @@ async def test_the_spawner_sweeps_up_and_holds_the_instance_if_server_and_reaper
         reapers = [pid for pid, _ in children_of(spawner)]
         with anyio.fail_after(10):
             await until_there(mark, 20)
-        os.kill(spawner, signal.SIGSTOP)
-        try:
+        with traced(spawner):
             for reaper in reapers:
                 os.kill(reaper, signal.SIGKILL)
             process.kill()
             process.wait()
             assert len(processes_with(mark)) >= 18
             assert not Locks(tmp_path / "locks").is_free("instance")
-        finally:
-            os.kill(spawner, signal.SIGCONT)
         with anyio.fail_after(10):
             await until_gone(mark)
             await locks_are_free(tmp_path, 2)
             while Path(f"/proc/{spawner}").exists():
                 await anyio.sleep(0.005)
     assert (tmp_path / "said").read_text() == ""
+
+
+@pytest.mark.parametrize("victims", ["server", "server and spawner"])
+@pytest.mark.parametrize("stopped", ["spawner", "reaper", "both"])
+async def test_whoever_is_stopped_hears_of_the_end_of_the_others(tmp_path: Path, victims: str, stopped: str) -> None:
+    mark = f"{MARK}-{victims}-{stopped}"
+    with server(tmp_path, mark, DAEMONS, "live", 1) as (process, spawner):
+        reaper = children_of(spawner)[0][0]
+        with anyio.fail_after(10):
+            await until_there(mark, 10)
+            for pid in {"spawner": [spawner], "reaper": [reaper], "both": [spawner, reaper]}[stopped]:
+                os.kill(pid, signal.SIGSTOP)
+            for victim in victims.split(" and "):
+                os.kill({"server": process.pid, "spawner": spawner}[victim], signal.SIGKILL)
+            await until_gone(mark)
+            await locks_are_free(tmp_path, 1)
 
 
 @pytest.mark.parametrize("victim", ["server", "spawner", "reaper"])
@@ -180,6 +191,17 @@ async def test_a_killed_spawner_is_a_loss_that_everybody_hears_of_and_the_next_c
     assert losses == ["lost"]
     assert (await workshop.ended("echo", "again")).tail == b"again\n"
     assert not (workshop.root / "ran").exists()
+
+
+async def test_a_stopped_reaper_hears_of_the_end_of_its_spawner(workshop: Workshop) -> None:
+    lease = workshop.locks.take("w")
+    process = await workshop.run("sleep", "600", lease=lease)
+    spawner = spawner_of(os.getpid())
+    os.kill(children_of(spawner)[0][0], signal.SIGSTOP)
+    os.kill(spawner, signal.SIGKILL)
+    with pytest.raises(RunnerLostError):
+        await process.wait()
+    await workshop.locks.until_free("w")
 
 
 async def test_a_killed_reaper_loses_the_status_but_no_process(workshop: Workshop) -> None:

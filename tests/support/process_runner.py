@@ -1,14 +1,16 @@
 """A runner with real processes: commands to give it, and ways to look at what is left of them."""
 
+import ctypes
 import itertools
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 
 from adapters.locks.flock import HeldFlock, LockDirectory
 from adapters.runner.own_spawner import open_spawner_runner
@@ -18,6 +20,8 @@ from codespace_es.ports.runner import LiveProcess, ProcessEnd, RunnerCommand
 from codespace_es.vocabulary.identifiers import ProcessId
 
 _numbers = itertools.count()
+_PTRACE_SEIZE, _PTRACE_INTERRUPT, _PTRACE_DETACH = 0x4206, 0x4207, 17
+_WALL = 0x40000000
 
 OpenRunner = Callable[..., AbstractAsyncContextManager[SpawnerRunner]]
 
@@ -199,3 +203,24 @@ def spawner_of(pid: int) -> int:
              and b"spawner/main.py" in Path(f"/proc/{child}/cmdline").read_bytes()]
     assert len(found) == 1, found
     return found[0]
+
+
+@contextmanager
+def traced(pid: int) -> Iterator[None]:
+    """Have a process stopped as a debugger does it: only SIGKILL makes it go on, until this is left."""
+    _ptrace(_PTRACE_SEIZE, pid)
+    _ptrace(_PTRACE_INTERRUPT, pid)
+    os.waitpid(pid, _WALL)
+    try:
+        yield
+    finally:
+        if is_alive(pid):
+            _ptrace(_PTRACE_DETACH, pid)
+        else:
+            os.waitpid(pid, _WALL)
+
+
+def _ptrace(request: int, pid: int) -> None:
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.ptrace(request, pid, None, None) != 0:
+        pytest.skip(f"nobody may be traced here: {os.strerror(ctypes.get_errno())}")

@@ -17,7 +17,7 @@ _MOVED_FROM = 32
 """Above every number that something is to have."""
 _DESCRIPTORS_MAX = 1 << 20
 """No descriptor is higher on a system without a limit of its own."""
-_OWN_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_OWN_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCONT)
 """Ignored by Python, or with a handler of `waking`: the others are at their default (`prepare_process`)."""
 _open_files_limits: tuple[int, int] | None = None
 _set_disposition = getattr(signal.signal, "__wrapped__", signal.signal)

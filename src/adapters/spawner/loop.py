@@ -18,7 +18,7 @@ import time
 from adapters.spawner import PROTOCOL, sandbox
 from adapters.spawner.inheritance import close_all_except, prepare_process
 from adapters.spawner.reaper import reap_commands
-from adapters.spawner.tree import become_subreaper, boot_id, end_with_parent, kill_beneath, pid_namespace
+from adapters.spawner.tree import become_subreaper, boot_id, kill_beneath, pid_namespace
 from adapters.spawner.waking import Waiter, holding_requests_to_end, reap_ended_children
 from adapters.wire import Link, LinkClosedError, WireError
 
@@ -40,11 +40,10 @@ class Spawner:
         self._server = server
         self._reapers: set[int] = set()
         self._held: list[int] = []
-        self._waiter = Waiter()
+        self._waiter = Waiter(os.getppid())
 
     def run(self) -> None:
         """Serve until the server is gone and every tree with it."""
-        end_with_parent()
         become_subreaper()
         sandbox.probe({})  # what it finds out is known to every reaper, which is a fork of this process
         gc.collect()
@@ -107,11 +106,8 @@ class Spawner:
     def _be_reaper(self, spawner: int, control: socket.socket, request: Message, lease: int) -> NoReturn:
         """Become a reaper. It may not return, nor let go of objects whose descriptors it closes here."""
         try:
-            end_with_parent()
-            if os.getppid() != spawner:
-                os._exit(0)  # it has ended meanwhile
             close_all_except((0, 1, 2, control.fileno(), lease, *self._held))
-            reap_commands(Link(control), request, lease)
+            reap_commands(Link(control), request, lease, spawner=spawner)
         except BaseException:
             import traceback  # it is half a megabyte, and never needed
 

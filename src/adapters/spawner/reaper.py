@@ -42,13 +42,13 @@ _RACING_PASS = 2
 """From this pass on they seem to fork while they are killed."""
 
 
-def reap_commands(control: Link, request: Message, lease: int) -> NoReturn:
+def reap_commands(control: Link, request: Message, lease: int, *, spawner: int) -> NoReturn:
     """Be the reaper of this command, then of those that are asked for at `control`.
 
     The process ends when the server closes that, or is gone, or the spawner is.
     """
     become_subreaper()
-    waiter = Waiter()
+    waiter = Waiter(spawner)
     spare = _run(request, control, waiter, None, lease)
     is_spare_due = True
     while not waiter.is_end_requested and control.fileno() >= 0:

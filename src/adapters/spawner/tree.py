@@ -37,8 +37,11 @@ def become_subreaper() -> None:
         raise OSError(ctypes.get_errno(), "this process can't become a subreaper")
 
 
-def end_with_parent(number: int = signal.SIGTERM) -> None:
-    """Have this process signalled when the one that started it has ended, however. Not inherited by a fork."""
+def end_with_parent(number: int) -> None:
+    """Have this process signalled when the one that started it has ended, however. Not inherited by a fork.
+
+    Raises OSError.
+    """
     library = ctypes.CDLL(None, use_errno=True)
     if library.prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "this process can't be tied to its parent")
