@@ -19,7 +19,7 @@ from codespace_es.aggregates.operation import Minted, OperationFinished, Operati
 from codespace_es.aggregates.process import ProcessNotStarted, ProcessSpawned
 from codespace_es.vocabulary.event import Event
 from replay.finding import Breach, Law
-from replay.memory import Memory, Seen, SeenAppend
+from replay.memory import Memory, SeenAppend
 
 ENDS_OF_A_HOLD = (ApprovalDenied, ApprovalExpired, ApprovalConsumed)
 
@@ -39,15 +39,15 @@ def a_hold_ends_with_its_effect(append: SeenAppend, _memory: Memory) -> Iterator
     for seen in append.events:
         hold, event = seen.stream_id, seen.recorded.event
         if isinstance(event, ApprovalConsumed) and event.effect_id is not None and ended.get(event.effect_id) != hold:
-            yield _breach(seen, f"{event.effect_id}, which it led to, doesn't end or start with it")
+            yield seen.breach(Law.APPROVAL, f"{event.effect_id}, which it led to, doesn't end or start with it")
         if isinstance(event, ApprovalResuming) and begun.get(event.effect_id) != hold:
-            yield _breach(seen, f"{event.effect_id}, which it runs as, isn't minted with it")
+            yield seen.breach(Law.APPROVAL, f"{event.effect_id}, which it runs as, isn't minted with it")
         hold_ended, hold_begun = ended.get(seen.stream_id), begun.get(seen.stream_id)
         if _is_end(event) and hold_ended is not None and consumed.get(hold_ended) != seen.stream_id:
-            yield _breach(seen, f"its hold {hold_ended} isn't consumed with it")
+            yield seen.breach(Law.APPROVAL, f"its hold {hold_ended} isn't consumed with it")
         is_running = isinstance(event, OperationMinted) and hold_begun not in consumed
         if is_running and hold_begun is not None and resuming.get(hold_begun) != seen.stream_id:
-            yield _breach(seen, f"its hold {hold_begun} isn't said to be resuming with it")
+            yield seen.breach(Law.APPROVAL, f"its hold {hold_begun} isn't said to be resuming with it")
 
 
 def _begun(append: SeenAppend) -> Iterator[tuple[str, str]]:
@@ -91,18 +91,12 @@ def a_hold_has_its_claim_while_it_is_open(append: SeenAppend, _memory: Memory) -
         event = seen.recorded.event
         if isinstance(event, ApprovalCreated):
             if taken.get(hold_claim(event.workspace_key, event.fingerprint)) != seen.stream_id:
-                yield _breach(seen, "it doesn't claim its request in the same append")
+                yield seen.breach(Law.APPROVAL, "it doesn't claim its request in the same append")
         elif isinstance(event, ENDS_OF_A_HOLD):
             created = None if isinstance(seen.before, Unheld) else getattr(seen.before, "created", None)
             if created is not None and released.get(seen.stream_id) != hold_claim(
                 created.workspace_key, created.fingerprint
             ):
-                yield _breach(seen, "it doesn't let go of its request in the same append")
+                yield seen.breach(Law.APPROVAL, "it doesn't let go of its request in the same append")
         elif isinstance(event, ClaimReleased) and event.holder_id not in ended:
-            yield _breach(seen, f"{event.holder_id}, which held it, doesn't end in the same append")
-
-
-def _breach(seen: Seen, problem: str) -> Breach:
-    recorded = seen.recorded
-    text = f"{recorded.stream_id}@{recorded.version} ({recorded.topic}): {problem}."
-    return Breach(Law.APPROVAL, recorded.position, recorded.stream_id, text)
+            yield seen.breach(Law.APPROVAL, f"{event.holder_id}, which held it, doesn't end in the same append")

@@ -23,14 +23,15 @@ from codespace_es.aggregates.process import ProcessExited, ProcessNotStarted, Pr
 from codespace_es.aggregates.store import STORE_FORMAT, StoreCopied, StoreCreated
 from codespace_es.aggregates.workspace import WorkspaceBound
 from codespace_es.vocabulary.event import Event
-from codespace_es.vocabulary.identifiers import claim_stream, workspace_key
+from codespace_es.vocabulary.identifiers import workspace_key
 from replay.approval_laws import (
     ENDS_OF_A_HOLD,
     a_hold_ends_with_its_effect,
     a_hold_has_its_claim_while_it_is_open,
 )
+from replay.claim_laws import a_claim_has_its_holder
 from replay.finding import Breach, Law
-from replay.memory import Memory, Seen, SeenAppend
+from replay.memory import Memory, SeenAppend
 from replay.pending_laws import (
     a_granted_hold_is_denied_only_by_a_discard,
     a_stack_is_left_with_its_work,
@@ -48,11 +49,11 @@ def store_begins_the_log(append: SeenAppend, _memory: Memory) -> Iterator[Breach
     for seen in append.events:
         position, event = seen.recorded.position, seen.recorded.event
         if isinstance(event, StoreCreated) != (position == 1):
-            yield _breach(Law.STORE, seen, "a log begins with store.created, and with it alone")
+            yield seen.breach(Law.STORE, "a log begins with store.created, and with it alone")
         if isinstance(event, StoreCreated) and event.format > STORE_FORMAT:
-            yield _breach(Law.STORE, seen, f"format {event.format} is newer than {STORE_FORMAT}")
+            yield seen.breach(Law.STORE, f"format {event.format} is newer than {STORE_FORMAT}")
         if isinstance(event, StoreCopied) and event.from_position != position - 1:
-            yield _breach(Law.STORE, seen, f"it goes on from {event.from_position}, not from {position - 1}")
+            yield seen.breach(Law.STORE, f"it goes on from {event.from_position}, not from {position - 1}")
 
 
 def only_a_running_instance_writes(append: SeenAppend, memory: Memory) -> Iterator[Breach]:
@@ -66,11 +67,11 @@ def only_a_running_instance_writes(append: SeenAppend, memory: Memory) -> Iterat
         is_running = isinstance(own[0].before, RunningInstance) or isinstance(own[0].recorded.event, InstanceStarted)
     for seen in append.events:
         if not is_running:
-            yield _breach(Law.INSTANCE, seen, f"it was written by {writer}, which wasn't running")
+            yield seen.breach(Law.INSTANCE, f"it was written by {writer}, which wasn't running")
         if seen in own:
             is_running = not isinstance(seen.recorded.event, InstanceStopped | InstanceRecovered | InstanceTakenOver)
             if isinstance(seen.recorded.event, InstanceRecovered | InstanceTakenOver):
-                yield _breach(Law.INSTANCE, seen, "it is said to have found itself dead")
+                yield seen.breach(Law.INSTANCE, "it is said to have found itself dead")
 
 
 def a_workspace_is_on_record(append: SeenAppend, memory: Memory) -> Iterator[Breach]:
@@ -79,30 +80,12 @@ def a_workspace_is_on_record(append: SeenAppend, memory: Memory) -> Iterator[Bre
         match seen.recorded.event:
             case WorkspaceBound(machine_id=machine_id, root=root):
                 if seen.stream_id != str(workspace_key(machine_id, root)):
-                    yield _breach(Law.WORKSPACE, seen, f"the key of {root} is {workspace_key(machine_id, root)}")
+                    yield seen.breach(Law.WORKSPACE, f"the key of {root} is {workspace_key(machine_id, root)}")
             case OperationMinted(check_only=False, plan=plan, workspace_key=key) if plan:
                 if not memory.is_bound(key) and key not in memory.damaged:
-                    yield _breach(Law.WORKSPACE, seen, f"the directory of {key} isn't on record")
+                    yield seen.breach(Law.WORKSPACE, f"the directory of {key} isn't on record")
             case _:
                 pass
-
-
-def a_claim_has_its_holder(append: SeenAppend, _memory: Memory) -> Iterator[Breach]:
-    """A claim and the beginning of its holder stand in one append, with one fingerprint (law 4)."""
-    if not append.is_whole:
-        return
-    begun = {seen.stream_id: seen for seen in append.events if seen.recorded.version == 1}
-    for seen in append.events:
-        event = seen.recorded.event
-        if isinstance(event, ClaimTaken) and event.holder_id not in begun:
-            yield _breach(Law.CLAIM, seen, f"its holder {event.holder_id} doesn't begin in the same append")
-        if isinstance(event, OperationMinted) and event.operation_key is not None:
-            claim = begun.get(claim_stream("operation_key", event.operation_key))
-            taken = claim.recorded.event if claim is not None else None
-            if not isinstance(taken, ClaimTaken) or str(taken.holder_id) != seen.stream_id:
-                yield _breach(Law.CLAIM, seen, "its operation key isn't claimed in the same append")
-            elif taken.fingerprint != event.fingerprint:
-                yield _breach(Law.CLAIM, seen, "its fingerprint isn't that of its claim")
 
 
 def an_end_fits_its_beginning(append: SeenAppend, _memory: Memory) -> Iterator[Breach]:
@@ -114,14 +97,14 @@ def an_end_fits_its_beginning(append: SeenAppend, _memory: Memory) -> Iterator[B
         minted = seen.before.minted
         is_refusal = event.status == "rejected"
         if (event.result is None) != is_refusal:
-            yield _breach(Law.OPERATION, seen, f"it is {event.status} {'with' if is_refusal else 'without'} a result")
+            yield seen.breach(Law.OPERATION, f"it is {event.status} {'with' if is_refusal else 'without'} a result")
         if is_refusal and event.fault is None:
-            yield _breach(Law.OPERATION, seen, "it is rejected without a fault")
+            yield seen.breach(Law.OPERATION, "it is rejected without a fault")
         if event.status == "applied" and event.fault is not None:
-            yield _breach(Law.OPERATION, seen, "it is applied with a fault")
+            yield seen.breach(Law.OPERATION, "it is applied with a fault")
         if not is_refusal and (event.status == "checked") != minted.check_only:
             kind = "a preview" if minted.check_only else "a patch"
-            yield _breach(Law.OPERATION, seen, f"it is {event.status}, but was minted as {kind}")
+            yield seen.breach(Law.OPERATION, f"it is {event.status}, but was minted as {kind}")
 
 
 def an_undo_marks_what_it_undid(append: SeenAppend, _memory: Memory) -> Iterator[Breach]:
@@ -141,11 +124,11 @@ def an_undo_marks_what_it_undid(append: SeenAppend, _memory: Memory) -> Iterator
     for seen in append.events:
         event, stream_id = seen.recorded.event, seen.stream_id
         if isinstance(event, OperationReverted) and stream_id not in applied.get(event.by, ()):
-            yield _breach(Law.OPERATION, seen, f"{event.by} isn't applied in the same append as its undo")
+            yield seen.breach(Law.OPERATION, f"{event.by} isn't applied in the same append as its undo")
         targets = applied.get(stream_id, ()) if isinstance(event, OperationFinished) else ()
         for target in targets:
             if undone.get(target) != stream_id:
-                yield _breach(Law.OPERATION, seen, f"{target}, which it undoes, isn't marked in the same append")
+                yield seen.breach(Law.OPERATION, f"{target}, which it undoes, isn't marked in the same append")
 
 
 LAWS: tuple[AppendLaw, ...] = (
@@ -196,9 +179,3 @@ def find_breaches(append: SeenAppend, memory: Memory) -> Iterator[Breach]:
 def _laws_for(kinds: frozenset[type[Event]]) -> tuple[AppendLaw, ...]:
     """Return the laws that concern an append of these kinds of event: most concern few."""
     return tuple(law for law in LAWS if law not in _CONCERNS or not kinds.isdisjoint(_CONCERNS[law]))
-
-
-def _breach(law: Law, seen: Seen, problem: str) -> Breach:
-    recorded = seen.recorded
-    text = f"{recorded.stream_id}@{recorded.version} ({recorded.topic}): {problem}."
-    return Breach(law, recorded.position, recorded.stream_id, text)

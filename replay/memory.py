@@ -26,7 +26,7 @@ from codespace_es.ports.log import OpenItem, StoreUnavailableError, UnknownTopic
 from codespace_es.vocabulary.decider import Decider
 from codespace_es.vocabulary.event import Envelope, RecordedEvent
 from codespace_es.vocabulary.identifiers import StreamId
-from replay.finding import Findings, Law
+from replay.finding import Breach, Findings, Law
 from replay.source import LogSource
 
 DECIDERS: Mapping[str, Decider[Any, Any]] = MappingProxyType({
@@ -59,6 +59,12 @@ class Seen(NamedTuple):
     def stream_id(self) -> str:
         """The stream's name, to be compared with the ids that events hold."""
         return self.recorded.stream_id
+
+
+    def breach(self, law: Law, problem: str) -> Breach:
+        """Return that `law` doesn't hold here, since `problem`."""
+        text = f"{self.recorded.stream_id}@{self.recorded.version} ({self.recorded.topic}): {problem}."
+        return Breach(law, self.recorded.position, self.recorded.stream_id, text)
 
 
 class SeenAppend(NamedTuple):

@@ -19,7 +19,7 @@ from codespace_es.aggregates.pending.state import Resolving
 from codespace_es.aggregates.steering.events import WorkClosed
 from codespace_es.vocabulary.identifiers import pending_stream
 from replay.finding import Breach, Law
-from replay.memory import Memory, Seen, SeenAppend
+from replay.memory import Memory, SeenAppend
 
 _ENDS_OF_STATUS = {
     "applied": ("applied",),
@@ -44,13 +44,13 @@ def an_action_waits_where_it_was_placed(append: SeenAppend, _memory: Memory) -> 
             continue
         pushed[event.action_id] = seen.stream_id
         if seen.stream_id != str(pending_stream(event.workspace_key, event.work_id)):
-            yield _breach(seen, "it isn't on the stack of its session")
+            yield seen.breach(Law.PENDING, "it isn't on the stack of its session")
         if placed.get(event.action_id) != seen.stream_id:
-            yield _breach(seen, f"{event.action_id} isn't placed in the same append")
+            yield seen.breach(Law.PENDING, f"{event.action_id} isn't placed in the same append")
     for seen in append.events:
         is_place = isinstance(seen.recorded.event, PendingActionPlaced)
         if is_place and pushed.get(seen.stream_id) != placed[seen.stream_id]:
-            yield _breach(seen, "it isn't pushed there in the same append")
+            yield seen.breach(Law.PENDING, "it isn't pushed there in the same append")
 
 
 def an_action_ends_with_its_operation(append: SeenAppend, memory: Memory) -> Iterator[Breach]:
@@ -63,13 +63,14 @@ def an_action_ends_with_its_operation(append: SeenAppend, memory: Memory) -> Ite
         event = seen.recorded.event
         if isinstance(event, OperationMinted) and event.action_id is not None:
             if not _is_being_resolved(append, memory, event, seen.stream_id):
-                yield _breach(seen, f"{event.action_id}, which it carries out, isn't being resolved by it")
+                yield seen.breach(Law.PENDING, f"{event.action_id}, which it carries out, isn't being resolved by it")
         elif isinstance(event, OperationFinished) and isinstance(seen.before, Minted):
             action_id = seen.before.minted.action_id
             if action_id is not None and not _fits(event, seen.stream_id, ends.get(action_id)):
-                yield _breach(seen, f"{action_id}, which it carries out, doesn't end with it: it is {event.status}")
+                problem = f"{action_id}, which it carries out, doesn't end with it: it is {event.status}"
+                yield seen.breach(Law.PENDING, problem)
         elif isinstance(event, PendingActionPopped) and event.effect_id not in (None, *finished):
-            yield _breach(seen, f"{event.effect_id}, which it led to, doesn't end with it")
+            yield seen.breach(Law.PENDING, f"{event.effect_id}, which it led to, doesn't end with it")
 
 
 def _ends(append: SeenAppend) -> Iterator[tuple[str, tuple[str, str | None]]]:
@@ -112,11 +113,11 @@ def an_end_has_its_answer(append: SeenAppend, _memory: Memory) -> Iterator[Breac
             continue
         is_success = event.outcome in ("applied", "discarded")
         if is_success != (event.result is not None):
-            yield _breach(seen, f"it is {event.outcome} {'without' if is_success else 'with'} an answer")
+            yield seen.breach(Law.PENDING, f"it is {event.outcome} {'without' if is_success else 'with'} an answer")
         if event.outcome == "failed" and event.fault is None:
-            yield _breach(seen, "it has failed without an error")
+            yield seen.breach(Law.PENDING, "it has failed without an error")
         if event.outcome == "applied" and event.fault is not None:
-            yield _breach(seen, "it is applied with an error")
+            yield seen.breach(Law.PENDING, "it is applied with an error")
 
 
 def a_granted_hold_is_denied_only_by_a_discard(append: SeenAppend, _memory: Memory) -> Iterator[Breach]:
@@ -131,7 +132,7 @@ def a_granted_hold_is_denied_only_by_a_discard(append: SeenAppend, _memory: Memo
         if not isinstance(seen.recorded.event, ApprovalDenied) or not isinstance(seen.before, Granted | Parked):
             continue
         if seen.before.created.action_id not in discarded:
-            yield _breach(seen, "it was granted, and its action isn't discarded in the same append")
+            yield seen.breach(Law.PENDING, "it was granted, and its action isn't discarded in the same append")
 
 
 def a_stack_is_left_with_its_work(append: SeenAppend, _memory: Memory) -> Iterator[Breach]:
@@ -144,12 +145,6 @@ def a_stack_is_left_with_its_work(append: SeenAppend, _memory: Memory) -> Iterat
         if not isinstance(event, PendingStackLeft):
             continue
         if event.work_id not in closed:
-            yield _breach(seen, f"{event.work_id} isn't closed in the same append")
+            yield seen.breach(Law.PENDING, f"{event.work_id} isn't closed in the same append")
         if seen.stream_id != str(pending_stream(event.workspace_key, event.work_id)):
-            yield _breach(seen, "it isn't the stack of its work")
-
-
-def _breach(seen: Seen, problem: str) -> Breach:
-    recorded = seen.recorded
-    text = f"{recorded.stream_id}@{recorded.version} ({recorded.topic}): {problem}."
-    return Breach(Law.PENDING, recorded.position, recorded.stream_id, text)
+            yield seen.breach(Law.PENDING, "it isn't the stack of its work")

@@ -12,6 +12,7 @@ from anyio import from_thread
 
 from codespace_es import policy
 from codespace_es.aggregates.pending.events import PendingActionPushed, StagedEditRow
+from codespace_es.command_handlers.patching import prepared
 from codespace_es.command_handlers.stacks import Session
 from codespace_es.command_handlers.writing import PreparedPatch
 from codespace_es.ports.files import WorkspaceFiles
@@ -19,7 +20,6 @@ from codespace_es.ports.world import World
 from codespace_es.v4a.net_change import net_change
 from codespace_es.v4a.overlay import Overlay, VirtualFile
 from codespace_es.vocabulary import limits
-from codespace_es.vocabulary.answer import Notice
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import ABSENT, Digest, Version
 
@@ -71,17 +71,7 @@ def plan_edits(
         raise _stale(changed, found)
     for edit in edits:
         _put(overlay, edit, image, new_file_mode)
-    plan = net_change(overlay, ())
-    return PreparedPatch(
-        plan=plan.files,
-        images=plan.images,
-        made_directories=plan.made_directories,
-        files=plan.file_order,
-        summaries=plan.summaries,
-        diff=plan.diff,
-        is_diff_truncated=plan.is_diff_truncated,
-        notices=tuple(Notice(kind=each.kind, message=each.message, path=each.path) for each in plan.warnings),
-    )
+    return prepared(net_change(overlay, ()))
 
 
 def _version(overlay: Overlay, path: str) -> Version | None:

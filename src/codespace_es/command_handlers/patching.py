@@ -19,6 +19,7 @@ from codespace_es.ports.files import WorkspaceFiles
 from codespace_es.ports.world import World
 from codespace_es.v4a.parser import parse_patch
 from codespace_es.v4a.patch import Patch, UpdateSection
+from codespace_es.v4a.plan import Plan
 from codespace_es.v4a.planner import plan_patch
 from codespace_es.v4a.warning import PatchWarning
 from codespace_es.vocabulary import limits
@@ -202,6 +203,11 @@ def plan_texts(
         protected=policy.protects(workspace),
         new_file_mode=world.new_file_mode,
     )
+    return prepared(plan)
+
+
+def prepared(plan: Plan) -> PreparedPatch:
+    """Return a plan as it is carried out and told of."""
     return PreparedPatch(
         plan=plan.files,
         images=plan.images,

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from anyio.from_thread import BlockingPortal
 
 from adapters.log.found_rows import FoundRows
+from adapters.log.postgres import schema
 from adapters.log.postgres.connecting import PostgresConnection, connect
 from adapters.settings.postgres_address import PostgresAddress
 from codespace_es.vocabulary.limits import MIB
@@ -110,8 +111,6 @@ class Link:
 
     def damage(self) -> Iterator[str]:
         """Yield what is wrong with the tables themselves, beneath the rows: a sentence each."""
-        from adapters.log.postgres import schema  # which is written over links
-
         yield from schema.damage(self)
 
     def moment(self) -> AbstractContextManager[None]:

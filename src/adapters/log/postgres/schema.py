@@ -9,9 +9,7 @@ from adapters.log import statements
 from adapters.log.chain import GENESIS
 from adapters.log.database import Connection
 from adapters.log.postgres.append_function import APPEND, OPEN_SESSION, REFUSAL
-from adapters.log.postgres.connecting import PostgresError
-from adapters.log.postgres.link import Link
-from adapters.log.postgres.parts import HEAD_ROW, incomplete, is_log_missing, require_made, require_whole
+from adapters.log.postgres.parts import HEAD_ROW, incomplete, require_made
 from codespace_es.ports.log import LogFormatError, StoreUnavailableError
 
 FORMAT = 1
@@ -19,12 +17,7 @@ FORMAT = 1
 
 SERVER_VERSION_MIN = 130_000
 
-_MAKING = 0x43534553
-"""Advisory lock under which the tables are made: `CREATE` of one thing by two sessions at once fails in odd ways."""
-
-_INSUFFICIENT_PRIVILEGE = "42501"
-
-_STATEMENTS = (
+STATEMENTS = (
     "CREATE TABLE log_format (application text NOT NULL, format integer NOT NULL)",
     "INSERT INTO log_format VALUES ('codespace-es', 1)",
     # Every append updates the one row in place: room for its versions on the page, and no index that they touch.
@@ -72,32 +65,6 @@ _STATEMENTS = (
 )
 
 
-def create_if_missing(link: Link) -> bool:
-    """Make the tables if they aren't there; return whether they were made now. Safe when several do it at once.
-
-    Raises:
-        LogFormatError: what is there is another program's, or of a newer format.
-        StoreUnavailableError: this server or database can't hold a log, or this user may not make one; or a part of
-            the log is missing.
-    """
-    _require_fit(link)
-    try:
-        with link.transaction():
-            link.execute("SELECT pg_advisory_xact_lock(?)", (_MAKING,))
-            is_new = is_log_missing(link)
-            if is_new:
-                for statement in _STATEMENTS:
-                    link.execute(statement)
-            check(link)
-            require_whole(link)
-    except PostgresError as error:
-        if error.sqlstate is None or not error.sqlstate.startswith("42") or error.sqlstate == _INSUFFICIENT_PRIVILEGE:
-            raise
-        msg = f"this schema holds other things than an event log: {error}"
-        raise LogFormatError(msg) from error
-    return is_new
-
-
 def check(connection: Connection) -> None:
     """Do nothing if `connection` is on a log that this version reads.
 
@@ -131,30 +98,15 @@ def require_durable(connection: Connection) -> None:
         raise StoreUnavailableError(msg)
 
 
-def _require_fit(connection: Connection) -> None:
-    number, encoding, schema = connection.execute(
-        "SELECT current_setting('server_version_num')::integer, current_setting('server_encoding'), current_schema()"
-    ).fetchone()
-    if number < SERVER_VERSION_MIN:
-        msg = f"PostgreSQL {SERVER_VERSION_MIN // 10_000} or newer is needed"
-        raise StoreUnavailableError(msg)
-    if encoding != "UTF8":
-        msg = f"the database has to be encoded in UTF8, not {encoding}"
-        raise StoreUnavailableError(msg)
-    if schema is None:
-        msg = "no schema of the search path is there; make it first (CREATE SCHEMA)"
-        raise StoreUnavailableError(msg)
-
-
-def damage(link: Link) -> Iterator[str]:
+def damage(connection: Connection) -> Iterator[str]:
     """Yield what is wrong with the tables themselves: events can be changed, or the head on record is another."""
-    guards = link.execute("""SELECT tgenabled IN ('O', 'A') FROM pg_trigger
+    guards = connection.execute("""SELECT tgenabled IN ('O', 'A') FROM pg_trigger
         WHERE tgrelid = 'events'::regclass AND tgname = 'events_refuse_change'""").fetchall()
     if guards != [(True,)]:
         yield "the trigger that refuses to change or remove events is off or gone"
-    with link.snapshot():
-        told = link.execute("SELECT position, hash FROM log_head").fetchall()
-        newest = link.execute(statements.HEAD).fetchall() or [(0, GENESIS)]
+    with connection.snapshot():
+        told = connection.execute("SELECT position, hash FROM log_head").fetchall()
+        newest = connection.execute(statements.HEAD).fetchall() or [(0, GENESIS)]
     if not told:
         yield incomplete([HEAD_ROW])
     elif told != newest:

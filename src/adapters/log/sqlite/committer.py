@@ -10,18 +10,17 @@
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol, TypeVar
 
 from adapters.log import bodies, open_rows, statements
 from adapters.log.chain import GENESIS, link
-from adapters.log.sqlite.connecting import SqliteConnection, driver, is_broken, is_busy
-from adapters.log.sqlite.turnstile import TurnTimeoutError
+from adapters.log.sqlite.connecting import Guarded, SqliteConnection, driver, is_broken, is_busy
+from adapters.log.sqlite.turnstile import Turnstile, TurnTimeoutError
 from adapters.log.submission import BodyRow, NewRow, Submission
 from codespace_es.ports.fault_points import FaultHook, FaultPoint
 from codespace_es.ports.log import InstanceClosedError, StoreUnavailableError, VersionConflictError
-
-if TYPE_CHECKING:
-    from adapters.log.sqlite.database import SqliteDatabase
 
 _T = TypeVar("_T")
 
@@ -35,10 +34,27 @@ class LogReplacedError(OSError):
     """The files that are open aren't those that the log's path names any more."""
 
 
+class Written(Protocol):
+    """What is written on: the opened log, or memory."""
+
+    path: Path | None
+    writing: Guarded
+    turnstile: Turnstile | None
+    """None where nobody else can write."""
+
+    def reader(self) -> AbstractContextManager[SqliteConnection]:
+        """Give a connection of its own, which sees what is committed."""
+        ...
+
+    def require_in_place(self) -> None:
+        """Do nothing if the path still names the files that are open. Raises LogReplacedError."""
+        ...
+
+
 class SqliteCommitter:
     """Runs the writing connection's transactions. Implements `Committer`."""
 
-    def __init__(self, database: "SqliteDatabase", *, faults: FaultHook, lock_timeout_seconds: float) -> None:
+    def __init__(self, database: Written, *, faults: FaultHook, lock_timeout_seconds: float) -> None:
         self._database = database
         self._connection = database.writing.connection
         self._execute = self._connection.execute
