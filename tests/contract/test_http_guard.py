@@ -234,15 +234,21 @@ async def test_a_client_that_goes_away_before_its_request_is_whole_has_asked_for
 
 
 async def test_the_end_finishes_what_is_open_and_answers_what_comes_after_it() -> None:
-    """A stream gets its last chunk; a request without an answer gets 503; nobody waits for either."""
-    sent: dict[str, list[dict[str, Any]]] = {"stream": [], "silent": [], "late": []}
-    has_begun = anyio.Event()
+    """A stream gets its last chunk, at once; who asked before, the answer; a request that has none gets 503."""
+    sent: dict[str, list[dict[str, Any]]] = {"stream": [], "asked": [], "silent": [], "late": []}
+    has_begun, stream_is_over, answers = anyio.Event(), anyio.Event(), anyio.Event()
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["path"] == "stream":
-            await send({"type": "http.response.start", "status": 200, "headers": []})
+            headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
             await send({"type": "http.response.body", "body": b"one", "more_body": True})
             has_begun.set()
+        if scope["path"] == "asked":
+            await answers.wait()
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"answer"})
+            return
         await anyio.sleep_forever()
 
     requests = OpenRequests(app)
@@ -252,14 +258,21 @@ async def test_the_end_finishes_what_is_open_and_answers_what_comes_after_it() -
             sent[path].append(message)
 
         await requests({"type": "http", "method": method, "path": path}, anyio.sleep_forever, send)
+        if path == "stream":
+            stream_is_over.set()
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(serve, "stream", "GET")
+            tasks.start_soon(serve, "asked", "GET")
             tasks.start_soon(serve, "silent", "POST")
             await has_begun.wait()
+            requests.refuse()
+            await stream_is_over.wait()
+            await serve("late", "POST")
+            answers.set()
             await requests.end()
-        await serve("late", "POST")
+    assert [message.get("body") for message in sent["asked"]] == [None, b"answer"]
     assert [message.get("body") for message in sent["stream"]] == [None, b"one", b""]
     for path in ("silent", "late"):
         assert [message.get("status") for message in sent[path]] == [503, None]
