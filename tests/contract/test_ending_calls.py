@@ -16,6 +16,7 @@ from adapters.locks.lease import FlockWorkspaceLeases
 from adapters.log.reader import LogReader
 from adapters.machine import machine_id
 from codespace_es.command_handlers.calling_tools import CallCustomTool, CustomToolAnswer
+from codespace_es.command_handlers.patching import ApplyPatch
 from codespace_es.command_handlers.resolve_request import ResolveAction
 from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.ports.locks import Held
@@ -253,6 +254,28 @@ async def test_who_waits_for_a_person_is_told_that_it_is_held(tmp_path: Path, co
         async with connected(command, tmp_path) as later:
             status = await ask(later, "approval_status", approval_id=answer["approval_id"])
     assert status["state"] == "pending"
+
+
+async def test_who_gets_a_workspace_only_while_the_server_ends_begins_nothing(tmp_path: Path) -> None:
+    project = Project.make(tmp_path)
+    caller = Caller("mcp", RequestId("req-1"))
+    lease = await lease_of(project.root)
+    refusals: list[CodespaceError] = []
+    async with project.opened() as opened:
+
+        async def add() -> None:
+            with pytest.raises(CodespaceError) as refusal:
+                await opened.codespace.handle(ApplyPatch(**adding("demo")), caller)
+            refusals.append(refusal.value)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(add)
+            await anyio.wait_all_tasks_blocked()
+            tasks.start_soon(opened.codespace.close, caller)
+            await anyio.wait_all_tasks_blocked()
+            lease.release()
+    assert [each.code for each in refusals] == [ErrorCode.SERVER_SHUTTING_DOWN]
+    assert not (project.root / "added.txt").exists()
 
 
 async def test_a_callback_that_goes_on_and_on_is_ended_and_told(

@@ -90,6 +90,19 @@ async def test_the_server_answers_as_long_as_its_door_is_closing(tmp_path: Path,
     assert {answer["id"] for answer in answers if not answer["result"]["isError"]} == {1, 2}
 
 
+async def test_what_was_sent_before_a_signal_is_answered_although_it_is_read_after_it(tmp_path: Path) -> None:
+    async with raw_client(scripted_door(), tmp_path) as client:
+        with anyio.fail_after(SECONDS_MAX):
+            client.kill(signal.SIGSTOP)
+            client.kill(signal.SIGTERM)
+            for number in range(20):
+                await client.start_call(number, "read", workspace_id="w", path="length:22")
+            client.kill(signal.SIGCONT)
+            answers = [await client.receive() for _ in range(20)]
+            assert await client.exit_code() == 0
+    assert {answer["id"] for answer in answers if "result" in answer} == set(range(20))
+
+
 @pytest.mark.parametrize("is_busy", [False, True], ids=["idle", "busy"])
 async def test_a_client_that_reads_no_more_ends_the_server(tmp_path: Path, is_busy: bool) -> None:
     async with raw_client(scripted_door(), tmp_path) as client:
