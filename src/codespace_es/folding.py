@@ -1,5 +1,6 @@
 """From a stream to a state and back: fold what is recorded, decide, and get events that know their place."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from typing import Generic, TypeVar
@@ -7,10 +8,11 @@ from typing import Generic, TypeVar
 from codespace_es.ports.kept_folds import KeptFold, KeptFolds
 from codespace_es.ports.log import Append, EventLog, NewBody, NewEvent, VersionConflictError
 from codespace_es.vocabulary.decider import Decider
-from codespace_es.vocabulary.event import Caller
+from codespace_es.vocabulary.event import Caller, RecordedEvent
 from codespace_es.vocabulary.identifiers import StreamId
 
 State = TypeVar("State")
+Kept = TypeVar("Kept")
 Command = TypeVar("Command")
 
 
@@ -44,17 +46,31 @@ async def fold_on(
 
     Raises what `EventLog.read_stream` raises.
     """
+    def evolve(state: State, recorded: RecordedEvent) -> State:
+        return decider.evolve(state, recorded.event)
+
+    version, state = await keep_on(log, kept, stream_id, decider.initial_state, evolve)
+    return Folded(decider, stream_id, version, state)
+
+
+async def keep_on(
+    log: EventLog, kept: KeptFolds, stream_id: StreamId, initial: Kept, take_in: Callable[[Kept, RecordedEvent], Kept]
+) -> tuple[int, Kept]:
+    """Return a stream's version, and what `take_in` makes of its events: kept, and brought up to date at each call.
+
+    Raises what `EventLog.read_stream` raises.
+    """
     known = kept.get(stream_id)
     recorded = [] if known is None else await log.read_stream(stream_id, since=known.position)
     if known is None or not recorded:
-        known, recorded = KeptFold(0, 0, decider.initial_state), await log.read_stream(stream_id)
+        known, recorded = KeptFold(0, 0, initial), await log.read_stream(stream_id)
     else:
         recorded = recorded[1:]
-    state: State = reduce(decider.evolve, (each.event for each in recorded), known.state)
+    told: Kept = reduce(take_in, recorded, known.state)
     version = known.version + len(recorded)
     if recorded:
-        kept.keep(stream_id, KeptFold(recorded[-1].position, version, state))
-    return Folded(decider, stream_id, version, state)
+        kept.keep(stream_id, KeptFold(recorded[-1].position, version, told))
+    return version, told
 
 
 def fresh(decider: Decider[State, Command], stream_id: str) -> Folded[State, Command]:

@@ -14,6 +14,7 @@ from codespace_es.command_handlers.patching import ApplyPatch
 from codespace_es.command_handlers.previewing import ListPending
 from codespace_es.command_handlers.reading import DescribeWorkspace, ReadFile
 from codespace_es.command_handlers.reporting import ReportOperation
+from support.commands import Commands
 from support.holds import addition, ask, create, deny, grant, look, resume
 from support.pending import push_edits, resolve
 from support.server import Server
@@ -120,6 +121,36 @@ async def test_no_call_is_given_more_of_the_log_after_much_has_happened(
     assert taken[LATE - 1] == taken[EARLY]
     again = await resolve(server, "discard", id=at_the_bottom.action_id)
     assert again["outcome"] == "discarded"
+
+
+async def test_inputs_that_were_sent_before_cost_the_next_call_nothing(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = Commands(server)
+    process_id = await commands.start("cat", workspace_id="demo")
+    rows = server.log._rows
+    count = 0
+
+    async def counted(statement: str, parameters: tuple[Any, ...] = (), *, is_large: bool = False) -> list[Any]:
+        nonlocal count
+        found = await rows(statement, parameters, is_large=is_large)
+        count += len(found)
+        return found
+
+    monkeypatch.setattr(server.log, "_rows", counted)
+    taken = []
+    for number in range(LATE):
+        count = 0
+        await commands.write(process_id, f"{number}\n")
+        await commands.status(process_id)
+        await commands.read(process_id)
+        taken.append(count)
+    await commands.write(process_id, "", eof=True)
+    assert (await commands.ended(process_id)).exit_code == 0
+    assert await commands.topics(process_id) == [
+        "process.spawned.v1", *["process.input_sent.v1"] * (LATE + 1), "process.exited.v1"
+    ]
+    assert taken[LATE - 1] == taken[EARLY]
 
 
 @pytest.mark.parametrize("is_shared", [False, True], ids=["one client", "many clients"])

@@ -8,10 +8,10 @@ from contextlib import nullcontext, suppress
 
 from pydantic import Field
 
-from codespace_es.aggregates.process import PROCESS, ProcessInputSent, ProcessResized, RecordInput, RecordResize
+from codespace_es.aggregates.process import ProcessInputSent, ProcessResized, RecordInput, RecordResize
 from codespace_es.command_handlers.locating import Located, locate
+from codespace_es.command_handlers.processes import put_on_record
 from codespace_es.command_handlers.watching import request_end
-from codespace_es.folding import append_decided
 from codespace_es.ports.log import InstanceClosedError, StoreUnavailableError, UnknownTopicError
 from codespace_es.ports.runner import InputClosedError, LimitReachedError, NotTerminalError, RunnerLostError
 from codespace_es.ports.world import World
@@ -66,7 +66,7 @@ async def _write(world: World, located: Located, content: bytes, *, is_eof: bool
     sent = ProcessInputSent(size_bytes=len(content), is_eof=is_eof, mac=mac)
     try:
         living.handle.require_room(len(content))
-        await append_decided(world.log, PROCESS, located.process_id, RecordInput(sent), caller)
+        await put_on_record(world, located.process_id, RecordInput(sent), caller)
         await living.handle.write(content, is_eof=is_eof)
     except (InputClosedError, RunnerLostError) as error:
         raise CodespaceError(
@@ -137,7 +137,7 @@ async def _resize(world: World, located: Located, command: ResizeTerminal, calle
     if not located.state.spawned.request.tty:
         raise _not_terminal(located)
     resized = ProcessResized(rows=command.rows, columns=command.cols)
-    await append_decided(world.log, PROCESS, located.process_id, RecordResize(resized), caller)
+    await put_on_record(world, located.process_id, RecordResize(resized), caller)
     try:
         await living.handle.resize(command.rows, command.cols)
     except NotTerminalError as error:

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from codespace_es.aggregates.process import PROCESS, Exited, Running
+from codespace_es.aggregates.process import Exited, Running
 from codespace_es.command_handlers.choosing import Named, guess, placed
 from codespace_es.command_handlers.orphaning import settled_stack
+from codespace_es.command_handlers.processes import process_now
 from codespace_es.command_handlers.resolve_request import ResolveAction
 from codespace_es.command_handlers.resuming import ResumeOperation, ResumeResult
 from codespace_es.command_handlers.steering_streams import steering_now
-from codespace_es.folding import fold
 from codespace_es.ports.log import InstanceClosedError, StoreUnavailableError, UnknownTopicError
 from codespace_es.ports.world import World
 from codespace_es.projections import hints
@@ -114,6 +114,6 @@ async def _workspace_of(world: World, call: Call) -> Workspace | None:
     process_id = _named(call, "process_id")
     if process_id is None or not process_id.startswith("proc-"):  # an invented one may name a stream of another kind
         return None
-    state = (await fold(world.log, PROCESS, process_id)).state
+    state = (await process_now(world, process_id)).state
     key = state.spawned.request.workspace_key if isinstance(state, Running | Exited) else None
     return next((each for each in world.workspaces.values() if each.key == key), None)

@@ -12,7 +12,8 @@ from anyio import move_on_after
 from anyio.lowlevel import checkpoint
 
 from codespace_es.admission import take_dead
-from codespace_es.aggregates.process import PROCESS, Exited, NotStarted, Running, Unspawned
+from codespace_es.aggregates.process import Exited, NotStarted, Running, Unspawned
+from codespace_es.command_handlers.processes import process_now
 from codespace_es.command_handlers.settling import settle_when_free
 from codespace_es.command_handlers.watching import unknown_exit
 from codespace_es.ports.live_processes import Living
@@ -20,7 +21,7 @@ from codespace_es.ports.log import StoreUnavailableError
 from codespace_es.ports.world import World
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Caller, RecordedEvent
-from codespace_es.vocabulary.identifiers import InstanceId, ProcessId, StreamId
+from codespace_es.vocabulary.identifiers import InstanceId, ProcessId
 
 _PATIENCE_SECONDS = 2.0
 
@@ -31,6 +32,7 @@ class Located:
 
     process_id: ProcessId
     recorded: Sequence[RecordedEvent]
+    """Those that tell of it."""
     state: Running | Exited
     living: Living | None
     owner: InstanceId | None
@@ -81,8 +83,8 @@ async def locate(world: World, process_id: str, caller: Caller) -> Located:
 async def _look(world: World, process_id: str) -> Located:
     # First what lives here, then the log: whatever is no longer the one is on record in the other by then.
     living = world.live.find(process_id)
-    recorded = await world.log.read_stream(StreamId(process_id)) if process_id.startswith("proc-") else ()
-    state = PROCESS.fold_recorded(recorded)
+    process = await process_now(world, process_id)
+    state, recorded = process.state, process.recorded
     if isinstance(state, NotStarted):
         reason = state.refused.fault.message
         raise CodespaceError(ErrorCode.PROCESS_NOT_FOUND, f"{process_id} was never started: {reason}")
