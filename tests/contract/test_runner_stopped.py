@@ -62,7 +62,7 @@ async def test_a_runner_whose_spawner_is_stopped_ends(tmp_path: Path) -> None:
 
 
 async def test_a_command_that_stops_its_reaper_and_ends_has_ended(workshop: Workshop) -> None:
-    process = await workshop.shell("kill -STOP $PPID; exit 7")
+    process = await workshop.shell("setsid sleep 600 & kill -STOP $PPID; exit 7")
     assert (await process.wait()).wait_status == 7 << 8
 
 
@@ -72,6 +72,17 @@ async def test_a_command_that_stops_its_reaper_is_ended_all_the_same(workshop: W
     await until_output(process, b"stopped")
     await process.end(signal=signal.SIGTERM, grace_ms=100)
     assert (await process.wait()).wait_status is not None
+
+
+async def test_the_end_of_a_killed_reaper_is_told_though_the_spawner_is_stopped(workshop: Workshop) -> None:
+    lease = workshop.locks.take("w")
+    process = await workshop.shell("setsid sleep 600 & echo ready; sleep 600", lease=lease)
+    await until_output(process, b"ready")
+    (reaper,) = reapers()
+    os.kill(spawner_of(os.getpid()), signal.SIGSTOP)
+    os.kill(reaper, signal.SIGKILL)
+    assert (await process.wait()).wait_status is None
+    assert workshop.locks.is_free("w")
 
 
 async def test_one_that_stops_it_again_and_again_is_ended_all_the_same(

@@ -20,14 +20,15 @@ class ReaperLink:
     ) -> None:
         self.pid = pid
         self._line = Line(link, tasks)
-        self._conversation: Conversation | None = conversation
+        self.conversation: Conversation | None = conversation
+        """Its command's, until the last word was said."""
         self._on_free = on_free
         conversation.reach(self._tell)
 
     @property
     def is_idle(self) -> bool:
         """It lives, as far as is known, and has no command."""
-        return self._conversation is None and self._line.is_up
+        return self.conversation is None and self._line.is_up
 
     async def run(self) -> None:
         """Receive until the reaper is gone."""
@@ -36,17 +37,17 @@ class ReaperLink:
     def take(self, conversation: Conversation, start: Message, lease: int) -> None:
         """Give an idle one a command. Raises OSError, RunnerLostError, WireError: nothing was asked then."""
         self._line.send(start, [lease])
-        self._conversation = conversation
+        self.conversation = conversation
         conversation.reach(self._tell)
 
     def has(self, conversation: Conversation) -> bool:
         """Return whether it has that command."""
-        return self._conversation is conversation
+        return self.conversation is conversation
 
     def finish(self, swept: int) -> None:
         """Take in that it has ended; `swept` processes of its command were ended after it."""
         self._line.drain(self._deliver)
-        conversation, self._conversation = self._conversation, None
+        conversation, self.conversation = self.conversation, None
         if conversation is not None:
             conversation.deliver(_last_word(conversation, swept, self._line.fault), ())
 
@@ -55,14 +56,14 @@ class ReaperLink:
         self._line.fall()
 
     def _deliver(self, message: Message, descriptors: list[int]) -> None:
-        conversation = self._conversation
+        conversation = self.conversation
         if conversation is None or conversation.process_id != message.get("process_id"):
             for descriptor in descriptors:
                 os.close(descriptor)
             return
         conversation.deliver(message, descriptors)
         if conversation.is_over:
-            self._conversation = None
+            self.conversation = None
             self._on_free(self)
 
     def _tell(self, message: Message) -> None:

@@ -207,7 +207,15 @@ class SpawnerLink:
         link = Link(self._unforked.pop(process_id))
         reaper = ReaperLink(pid, link, conversation, self._tasks, on_free=self._keep_or_close)
         self._reapers[pid] = reaper
-        self._tasks.start_soon(reaper.run)
+        self._tasks.start_soon(self._attend, reaper)
+
+    async def _attend(self, reaper: ReaperLink) -> None:
+        """Hear a reaper until it is gone, then see that the spawner, if that is stopped, tells what became of all."""
+        await reaper.run()
+        conversation = reaper.conversation
+        if conversation is not None:
+            with suppress(RunnerLostError):  # that is told too
+                await self.patiently(conversation, conversation.until_over)
 
     def _keep_or_close(self, freed: ReaperLink) -> None:
         if sum(reaper.is_idle for reaper in self._reapers.values()) > _IDLE_MAX:

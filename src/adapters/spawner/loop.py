@@ -63,6 +63,7 @@ class Spawner:
         server = self._server.fileno()
         ready = self._waiter.wait((server,), (server,) if self._server.has_unsent else (), None)
         self._reap()
+        self._continue_stopped_reapers()
         if server in ready:
             self._server.flush()
             for message, descriptors in self._server.receive():
@@ -115,6 +116,15 @@ class Spawner:
         finally:
             sys.stderr.flush()
             os._exit(_BROKEN_CODE)
+
+    def _continue_stopped_reapers(self) -> None:
+        """A command may stop its reaper, which then never hears of its end."""
+        for _ in range(len(self._reapers)):  # not for ever, if they are stopped as fast as they are continued
+            stopped = os.waitid(os.P_ALL, 0, os.WSTOPPED | os.WNOHANG)
+            if stopped is None:
+                break
+            if stopped.si_pid in self._reapers:
+                os.kill(stopped.si_pid, signal.SIGCONT)
 
     def _reap(self) -> None:
         ended = self._reapers.intersection(pid for pid, _ in reap_ended_children()[0])  # the rest are orphans of theirs
