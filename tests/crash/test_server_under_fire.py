@@ -230,7 +230,7 @@ async def test_what_servers_under_fire_acknowledged_is_true(tmp_path: Path) -> N
 
 
 async def test_servers_that_are_told_to_end_answer_all_that_was_sent_before(tmp_path: Path) -> None:
-    await burn(tmp_path, kills=int(os.environ.get("FIRE_KILLS", "4")), is_gentle=True)
+    await burn(tmp_path, kills=int(os.environ.get("FIRE_ENDS", "4")), is_gentle=True)
 
 
 @pytest.mark.soak
