@@ -9,7 +9,8 @@ import anyio
 import pytest
 
 from adapters.runner import spawner_link
-from codespace_es.ports.runner import NotStartedError
+from adapters.runner.conversation import Conversation
+from codespace_es.ports.runner import LiveProcess, NotStartedError
 from support.process_runner import (
     Locks,
     Workshop,
@@ -147,3 +148,38 @@ async def test_a_start_in_which_a_debugger_holds_somebody_is_given_up_and_leaves
         await anyio.sleep(0.005)
     assert not (workshop.root / "ran").exists()
     assert (await workshop.ended("echo", "hi")).tail == b"hi\n"
+
+
+async def test_what_the_spawner_comes_to_late_hits_no_other_command(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spawner_link, "_PATIENCE_SECONDS", (0.05, 0.05))
+    asked = anyio.Event()
+    sweep = spawner_link.SpawnerLink.sweep
+
+    def ask(link: spawner_link.SpawnerLink, conversation: Conversation) -> None:
+        sweep(link, conversation)
+        asked.set()
+
+    monkeypatch.setattr(spawner_link.SpawnerLink, "sweep", ask)
+    first = await workshop.run("sleep", "600")
+    (reaper,) = reapers()
+    later: list[LiveProcess] = []
+
+    async def run_later() -> None:
+        later.append(await workshop.run("sleep", "600"))
+
+    async with anyio.create_task_group() as tasks:
+        with traced(spawner_of(os.getpid())):
+            with traced(reaper):
+                await first.end(signal=signal.SIGKILL, grace_ms=0)
+                await asked.wait()
+            await first.wait()
+            monkeypatch.undo()
+            tasks.start_soon(run_later)
+            await anyio.sleep(0.05)
+    assert (await workshop.ended("echo", "hi")).tail == b"hi\n"
+    (process,) = later
+    assert process.leader_status is None
+    await process.end(signal=signal.SIGKILL, grace_ms=0)
+    await process.wait()

@@ -23,12 +23,14 @@ class ReaperLink:
         self.conversation: Conversation | None = conversation
         """Its command's, until the last word was said."""
         self._on_free = on_free
+        self.is_condemned = False
+        """The spawner was told to end it, or all beneath it, and may come to it late: it has no other command then."""
         conversation.reach(self._tell)
 
     @property
     def is_idle(self) -> bool:
         """It lives, as far as is known, and has no command."""
-        return self.conversation is None and self._line.is_up
+        return self.conversation is None and self._line.is_up and not self.is_condemned
 
     async def run(self) -> None:
         """Receive until the reaper is gone."""

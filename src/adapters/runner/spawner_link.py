@@ -168,6 +168,7 @@ class SpawnerLink:
     def _tell_spawner_of_reaper(self, kind: str, conversation: Conversation) -> None:
         for reaper in self._reapers.values():
             if reaper.has(conversation):
+                reaper.is_condemned |= kind != "continue"
                 with suppress(RunnerLostError):  # whoever waits hears of that
                     self._line.send({"kind": kind, "reaper": reaper.pid})
 
@@ -218,7 +219,7 @@ class SpawnerLink:
                 await self.patiently(conversation, conversation.until_over)
 
     def _keep_or_close(self, freed: ReaperLink) -> None:
-        if sum(reaper.is_idle for reaper in self._reapers.values()) > _IDLE_MAX:
+        if freed.is_condemned or sum(reaper.is_idle for reaper in self._reapers.values()) > _IDLE_MAX:
             freed.close()
 
     def _lose_all(self) -> None:
