@@ -120,7 +120,10 @@ class Spawner:
     def _continue_stopped_reapers(self) -> None:
         """A command may stop its reaper, which then never hears of its end."""
         for _ in range(len(self._reapers)):  # not for ever, if they are stopped as fast as they are continued
-            stopped = os.waitid(os.P_ALL, 0, os.WSTOPPED | os.WNOHANG)
+            try:
+                stopped = os.waitid(os.P_ALL, 0, os.WSTOPPED | os.WNOHANG)
+            except ChildProcessError:  # they have all ended meanwhile
+                break
             if stopped is None:
                 break
             if stopped.si_pid in self._reapers:
