@@ -18,10 +18,10 @@ def coordination(state: Steering, named_work_id: str | None) -> Coordination | N
     never an error.
     """
     if named_work_id is not None:
-        work = state.open_works.get(WorkId(named_work_id))
+        work = state.works.get(WorkId(named_work_id))
     else:
-        work = next(iter(state.open_works.values())) if len(state.open_works) == 1 else None
-    if work is None:
+        work = state.works[next(iter(state.open_works))] if len(state.open_works) == 1 else None
+    if work is None or not work.is_open:
         return None
     pending = state.queue(work.work_id).pending
     return Coordination(work_id=work.work_id, pending_user_items=pending, queue_revision=work.queue_revision)

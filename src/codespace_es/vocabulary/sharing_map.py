@@ -30,6 +30,8 @@ class SharingMap(Mapping[Key, Value], Generic[Key, Value]):
 
     def with_item(self, key: Key, value: Value) -> "SharingMap[Key, Value]":
         """Return a copy in which `key` has `value`; one that was there keeps its place."""
+        if not self._length:
+            return self._copy({key: (self._next_number, value)}, 1)
         known = self._entry(key)
         number = self._next_number if known is None else known[0]
         return self._copy(_with(self._root, 0, key, (number, value)), self._length + (known is None))
@@ -46,13 +48,16 @@ class SharingMap(Mapping[Key, Value], Generic[Key, Value]):
             raise KeyError(key)
         return entry[1]
 
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, Hashable) and self._entry(key) is not None
+
     def __iter__(self) -> Iterator[Key]:
         return iter([key for _, key in sorted(_entries(self._root), key=lambda entry: entry[0])])
 
     def __len__(self) -> int:
         return self._length
 
-    def _entry(self, key: Key) -> tuple[int, Value] | None:
+    def _entry(self, key: Hashable) -> tuple[int, Value] | None:
         node, bits = self._root, hash(key)
         while isinstance(node, tuple):
             node, bits = node[bits % _WIDTH], bits >> _BITS

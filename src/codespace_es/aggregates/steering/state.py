@@ -94,6 +94,10 @@ class Queue:
 
     def with_intent(self, known: Intent | None, intent: Intent) -> "Queue":
         """Return the queue once `intent` has taken the place of `known`, or was added; `last` may be too high."""
+        if known is not None and known.position == intent.position and known.is_pending == intent.is_pending and (
+            known.is_over == intent.is_over
+        ):
+            return self
         waiting = self.waiting
         if intent.is_over:
             waiting = waiting.without(intent.intent_id)
@@ -125,7 +129,7 @@ class Steering:
     works: SharingMap[WorkId, Work] = field(default_factory=SharingMap)
     intents: SharingMap[IntentId, Intent] = field(default_factory=SharingMap)
     # What isn't shown follows from these two, and is kept so that no call has to look through them.
-    open_works: SharingMap[WorkId, Work] = field(default_factory=SharingMap, repr=False)
+    open_works: SharingMap[WorkId, None] = field(default_factory=SharingMap, repr=False)
     """Those of `works` that aren't closed."""
     queues: SharingMap[WorkId | None, Queue] = field(default_factory=SharingMap, repr=False)
     """Which of `intents` belong to a work, or, with None, to none."""
@@ -313,8 +317,14 @@ def _changed(state: Steering, intent: Intent) -> Steering:
 
 def _with_work(state: Steering, work: Work) -> Steering:
     known = state.open_works
-    is_open = known.with_item(work.work_id, work) if work.is_open else known.without(work.work_id)
-    return replace(state, works=state.works.with_item(work.work_id, work), open_works=is_open)
+    if not work.is_open:
+        known = known.without(work.work_id)
+    elif work.work_id not in known:
+        known = known.with_item(work.work_id, None)
+    return Steering(  # not by `replace`, which takes a fold several times as long
+        state.works.with_item(work.work_id, work), state.intents, known, state.queues, state.by_client_key,
+        state.claims, state.workspace_id,
+    )
 
 
 def _with_intents(state: Steering, intents: Iterable[Intent]) -> Steering:
@@ -324,13 +334,12 @@ def _with_intents(state: Steering, intents: Iterable[Intent]) -> Steering:
         keys = state.by_client_key
         if known is None and intent.client_key is not None and intent.client_key not in keys:
             keys = keys.with_item(intent.client_key, intent.intent_id)
-        if known is not None and known.position == state.queue(known.work_id).last and (
-            known.work_id != intent.work_id or intent.position < known.position
-        ):
+        is_lower = known is not None and (known.work_id != intent.work_id or intent.position < known.position)
+        if known is not None and is_lower and known.position == state.queue(known.work_id).last:
             lowered[known.work_id] = None
-        state = replace(
-            state, intents=state.intents.with_item(intent.intent_id, intent), by_client_key=keys,
-            queues=_moved(state, known, intent), claims=max(state.claims, intent.claim_number),
+        state = Steering(
+            state.works, state.intents.with_item(intent.intent_id, intent), state.open_works,
+            _moved(state, known, intent), keys, max(state.claims, intent.claim_number), state.workspace_id,
         )
     for work_id in lowered:
         state = replace(state, queues=state.queues.with_item(work_id, _measured(state, state.queue(work_id))))
@@ -343,7 +352,9 @@ def _moved(state: Steering, known: Intent | None, intent: Intent) -> SharingMap[
     if known is not None and known.work_id != intent.work_id:
         queues = queues.with_item(known.work_id, state.queue(known.work_id).without_intent(known))
         known = None
-    return queues.with_item(intent.work_id, state.queue(intent.work_id).with_intent(known, intent))
+    queue = state.queue(intent.work_id)
+    changed = queue.with_intent(known, intent)
+    return queues if changed is queue else queues.with_item(intent.work_id, changed)
 
 
 def _measured(state: Steering, queue: Queue) -> Queue:
