@@ -19,7 +19,6 @@ from adapters.log.rows import Decoder
 from adapters.log.sqlite.connecting import driver, guard_version
 from codespace_es.ports.log import (
     Append,
-    InstanceClosedError,
     LogFormatError,
     LogMissingError,
     NewBody,
@@ -31,13 +30,10 @@ from unit.log.sample_events import (
     CALLER,
     CATALOGUE,
     ME,
-    OTHER,
     CounterIncreased,
     FromTheFuture,
-    InstanceRecovered,
     fill,
     finished,
-    increased,
     make_log,
     minted,
     open_rule,
@@ -348,29 +344,6 @@ async def test_reindexing_leaves_the_rows_of_a_stream_that_a_newer_version_wrote
         await log.append(Append((NewEvent(operation(2), 2, FromTheFuture()),)), CALLER)
         assert await log.reindex() == []
         assert operation(2) in {item.stream_id for item in await log.open_items()}
-
-
-async def test_two_logs_in_one_process_see_each_other(path: Path) -> None:
-    async with make_log(path) as one, make_log(path) as two:
-        await one.append(started(), CALLER)
-        await two.append(minted(1), CALLER)
-        await one.append(finished(1), CALLER)
-        await two.append(increased("counter", 1), CALLER)
-        assert await one.head() == await two.head()
-    with LogReader(path, CATALOGUE) as reader:
-        assert list(reader.find_breaks()) == []
-
-
-async def test_an_instance_that_another_server_recovered_is_refused_from_then_on(path: Path) -> None:
-    async with make_log(path) as mine, make_log(path, instance_id=OTHER) as other:
-        await mine.append(started(), CALLER)
-        await mine.append(minted(1), CALLER)
-        await other.append(started(OTHER), CALLER)
-        await other.append(Append((NewEvent(StreamId(ME), 2, InstanceRecovered()),)), CALLER)
-        with pytest.raises(InstanceClosedError):
-            await mine.append(minted(2), CALLER)
-        await other.append(finished(1), CALLER)
-        assert [item.stream_id for item in await mine.open_items()] == [OTHER]
 
 
 async def test_a_long_log_is_verified_from_any_row_on(path: Path) -> None:

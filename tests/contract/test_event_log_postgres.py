@@ -24,7 +24,6 @@ from adapters.log.reader import LogReader
 from adapters.settings.postgres_address import PostgresAddress
 from codespace_es.ports.log import (
     Append,
-    InstanceClosedError,
     LogFormatError,
     LogMissingError,
     NewBody,
@@ -41,7 +40,6 @@ from unit.log.sample_events import (
     OTHER,
     CounterIncreased,
     FromTheFuture,
-    InstanceRecovered,
     finished,
     increased,
     make_log,
@@ -238,29 +236,6 @@ async def test_what_cannot_be_reached_says_so_without_its_password() -> None:
             pass
     assert "s3cret" not in str(caught.value)
     assert "postgresql://me@127.0.0.1:1/postgres" in str(caught.value)
-
-
-async def test_two_logs_see_each_other(place: PostgresAddress) -> None:
-    async with make_log(place) as one, make_log(place) as two:
-        await one.append(started(), CALLER)
-        await two.append(minted(1), CALLER)
-        await one.append(finished(1), CALLER)
-        await two.append(increased("counter", 1), CALLER)
-        assert await one.head() == await two.head()
-    with LogReader(place, CATALOGUE) as reader:
-        assert list(reader.find_breaks()) == []
-
-
-async def test_an_instance_that_another_server_recovered_is_refused_from_then_on(place: PostgresAddress) -> None:
-    async with make_log(place) as mine, make_log(place, instance_id=OTHER) as other:
-        await mine.append(started(), CALLER)
-        await mine.append(minted(1), CALLER)
-        await other.append(started(OTHER), CALLER)
-        await other.append(Append((NewEvent(StreamId(ME), 2, InstanceRecovered()),)), CALLER)
-        with pytest.raises(InstanceClosedError):
-            await mine.append(minted(2), CALLER)
-        await other.append(finished(1), CALLER)
-        assert [item.stream_id for item in await mine.open_items()] == [OTHER]
 
 
 async def test_the_open_index_is_compared_with_the_log_and_made_anew(

@@ -5,7 +5,6 @@ every step disk, log and model have to agree, both ways: what the model allows s
 with its code.
 """
 
-import shutil
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,16 +16,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from adapters.log.reader import LogReader
 from codespace_es.command_handlers.patching import ApplyPatch
 from codespace_es.command_handlers.reporting import ReportOperation
 from codespace_es.command_handlers.reverting import RevertOperation
-from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.ports.fault_points import no_faults
 from codespace_es.vocabulary.answer import Command
 from codespace_es.vocabulary.errors import CodespaceError
-from replay.verify import verify
 from support.effort import examples
+from support.machines import end_whole
 from support.memory import MEMORY
 from support.server import DieFrom, Server, ServerDied
 
@@ -203,13 +200,7 @@ class Idempotency(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """The log is whole at the end, whatever happened."""
-        for server in self.servers.values():
-            self.portal.call(server.stop)
-        self.portal_context.__exit__(None, None, None)
-        with LogReader(self.scratch / "data" / "codespace.db", catalogue=CATALOGUE) as reader:
-            report = verify(reader)
-        shutil.rmtree(self.scratch)
-        assert report.is_ok, report
+        end_whole(self)
 
 
 TestIdempotency = Idempotency.TestCase

@@ -4,7 +4,6 @@ The invariants after every step: no key ever ran twice; what runs has no exit an
 either server; the workspace's lease is held exactly while a tree lives.
 """
 
-import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,17 +15,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from adapters.locks.flock import LockDirectory
-from adapters.log.reader import LogReader
 from codespace_es.command_handlers.driving import ResizeTerminal, TerminateProcess, WriteInput
 from codespace_es.command_handlers.observing import AskProcess, ReadProcess
 from codespace_es.command_handlers.patching import ApplyPatch
-from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.invocation import ExecCommand
 from codespace_es.vocabulary.answer import Command
 from codespace_es.vocabulary.errors import CodespaceError
-from replay.verify import verify
 from support.commands import lines_of
 from support.effort import examples
+from support.machines import end_whole
 from support.memory import MEMORY
 from support.server import Server
 
@@ -243,13 +240,7 @@ class Processes(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """The log is whole at the end, whatever happened."""
-        for server in self.servers.values():
-            self.portal.call(server.stop)
-        self.portal_context.__exit__(None, None, None)
-        with LogReader(self.scratch / "data" / "codespace.db", catalogue=CATALOGUE) as reader:
-            report = verify(reader)
-        shutil.rmtree(self.scratch)
-        assert report.is_ok, report
+        end_whole(self)
 
 
 TestProcesses = Processes.TestCase

@@ -4,7 +4,6 @@ The invariants after every step: no agent sees a draft; what is claimed is froze
 is claimed twice between two releases. Source: contract B6, T-U13.
 """
 
-import shutil
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,16 +15,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from adapters.log.reader import LogReader
 from codespace_es.command_handlers import inbox, steering
 from codespace_es.command_handlers.finishing import FinishWorkCommand
 from codespace_es.command_handlers.reading import DescribeWorkspace
-from codespace_es.event_catalogue import CATALOGUE
 from codespace_es.vocabulary.answer import Command
 from codespace_es.vocabulary.errors import CodespaceError
 from codespace_es.vocabulary.event import Channel
-from replay.verify import verify
 from support.effort import examples
+from support.machines import end_whole
 from support.memory import MEMORY
 from support.server import Server
 
@@ -397,13 +394,7 @@ class Steering(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """The log keeps every law, folds included."""
-        for server in self.servers.values():
-            self.portal.call(server.stop)
-        self.portal_context.__exit__(None, None, None)
-        with LogReader(self.scratch / "data" / "codespace.db", catalogue=CATALOGUE) as reader:
-            report = verify(reader)
-        shutil.rmtree(self.scratch)
-        assert report.is_ok, report
+        end_whole(self)
 
 
 async def _answer(server: Server, command: Command, channel: Channel = "mcp") -> dict[str, Any]:
