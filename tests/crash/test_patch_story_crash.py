@@ -19,6 +19,7 @@ from codespace_es.ports.log import StoreUnavailableError
 from codespace_es.vocabulary.errors import CodespaceError
 from support.crash_faults import FailAt, Recorder
 from support.crash_faults import count as tally
+from support.kept_trees import keep
 from support.server import DieFrom, Server, ServerDied
 
 pytestmark = pytest.mark.anyio
@@ -163,10 +164,12 @@ async def test_a_death_while_settling_is_settled_by_the_next(memory_path: Path) 
     before, after, points, _ = await reference(next(fresh))
     names: set[FaultPoint] = set()
     for k in range(4, points + 1, 7):
+        scratch = next(fresh)
+        root = fresh_scene(scratch)
+        await run_to_death(scratch, root, k)
+        left = keep(scratch)
         for k2 in count(1):
-            scratch = next(fresh)
-            root = fresh_scene(scratch)
-            await run_to_death(scratch, root, k)
+            left.put_back(scratch)
             second = await Server(scratch, {"demo": root}, settles_at_start=False).start()
             second.hook = fate = DieFrom(k2)
             with suppress(ServerDied, StoreUnavailableError):

@@ -24,6 +24,7 @@ from codespace_es.vocabulary.errors import CodespaceError
 from support.crash_faults import Death, FailAt, Recorder
 from support.crash_faults import count as tally
 from support.holds import ask, audit, grant
+from support.kept_trees import keep
 from support.pending import (
     CALLER,
     FakeToolHost,
@@ -223,9 +224,12 @@ async def test_an_error_at_any_moment_of_a_resolve_is_told_truly(memory_path: Pa
 async def test_a_death_while_a_resolve_is_settled_is_settled_by_the_next(memory_path: Path, kind: str) -> None:
     points = await points_of(memory_path / "reference", kind)
     for k in range(4, len(points) + 1, 6):
+        scene = scene_of(memory_path / str(k), kind)
+        action_id, request, _ = await disturb(scene, kind, DieFrom(k))
+        left, runs = keep(scene.scratch), scene.runs
         for k2 in range(1, 60):
-            scene = scene_of(memory_path / f"{k}-{k2}", kind)
-            action_id, request, _ = await disturb(scene, kind, DieFrom(k))
+            left.put_back(scene.scratch)
+            scene.runs = runs
             second = await scene.make(settles_at_start=False).start()
             second.hook = fate = DieFrom(k2)
             with suppress(ServerDied, CodespaceError, StoreUnavailableError):

@@ -21,6 +21,7 @@ from codespace_es.vocabulary.errors import CodespaceError
 from support.crash_faults import FailAt, Recorder
 from support.crash_faults import count as tally
 from support.holds import ask, audit, deny, grant, held_and_granted, hold, read_hold, resume, script
+from support.kept_trees import keep
 from support.server import DieFrom, Server, ServerDied
 
 pytestmark = pytest.mark.anyio
@@ -212,9 +213,11 @@ async def test_an_error_at_any_moment_of_a_resume_is_told_truly(memory_path: Pat
 async def test_a_death_while_a_resume_is_settled_is_settled_by_the_next(memory_path: Path, kind: str) -> None:
     points = await points_of(Scene(memory_path / "reference"), kind)
     for k in range(3, len(points) + 1, 7):
+        scene = Scene(memory_path / str(k))
+        held, told = await disturb(scene, kind, lambda k=k: DieFrom(k))  # type: ignore[misc]  # a default binds it
+        left = keep(scene.scratch)
         for k2 in range(1, 100):
-            scene = Scene(memory_path / f"{k}-{k2}")
-            held, told = await disturb(scene, kind, lambda k=k: DieFrom(k))  # type: ignore[misc]  # a default binds it
+            left.put_back(scene.scratch)
             second = await scene.make(settles_at_start=False).start()
             second.hook = fate = DieFrom(k2)
             with suppress(ServerDied, CodespaceError, StoreUnavailableError):

@@ -22,6 +22,7 @@ from codespace_es.vocabulary.identifiers import StreamId
 from replay.verify import verify
 from support.crash_faults import FailAt, Recorder
 from support.crash_faults import count as tally
+from support.kept_trees import keep
 from support.server import DieFrom, Server, ServerDied
 
 pytestmark = pytest.mark.anyio
@@ -138,9 +139,11 @@ async def test_an_error_at_any_moment_is_told_truly(memory_path: Path) -> None:
 async def test_a_death_while_it_is_settled_is_settled_by_the_next(memory_path: Path) -> None:
     applied, undone, points = await reference(memory_path / "reference")
     for k in range(points // 3, points, points // 4):
+        scene = Scene(memory_path / str(k))
+        await scene.disturb(DieFrom(k))
+        left = keep(scene.scratch)
         for k2 in count(1):
-            scene = Scene(memory_path / f"{k}-{k2}")
-            await scene.disturb(DieFrom(k))
+            left.put_back(scene.scratch)
             second = await Server(scene.scratch, {"demo": scene.root}, settles_at_start=False).start()
             second.hook = fate = DieFrom(k2)
             with suppress(ServerDied, StoreUnavailableError):

@@ -26,14 +26,31 @@ class KeptTree(NamedTuple):
         os.makedirs(root)
         for name, mode in self.directories:
             os.mkdir(f"{root}/{name}", mode)
+        self._fill(root)
+        return root
+
+    def put_back(self, root: Path) -> None:
+        """Make the tree at `root` this one again; directories that are there stay the same ones, as locks count on."""
+        wanted = {name for name, _ in self.directories}
+        for found, directories, files in os.walk(root, topdown=False):
+            for name in files:
+                os.unlink(f"{found}/{name}")
+            for name in directories:
+                if os.path.relpath(f"{found}/{name}", root) not in wanted:
+                    os.rmdir(f"{found}/{name}")
+        for name, mode in self.directories:
+            if not os.path.isdir(f"{root}/{name}"):
+                os.mkdir(f"{root}/{name}", mode)
+        self._fill(root)
+
+    def _fill(self, root: Path) -> None:
         for name, mode, content in self.files:
             file = os.open(f"{root}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-            os.write(file, content)
+            assert os.write(file, content) == len(content)
             os.fchmod(file, mode)
             os.close(file)
         for name, first in self.second_names:
             os.link(f"{root}/{first}", f"{root}/{name}")
-        return root
 
 
 def keep(root: Path) -> KeptTree:
