@@ -160,14 +160,16 @@ def test_the_demo_goes_as_told_and_leaves_nothing_behind(
 # Usage and start-up
 
 
-def test_serve_starts_without_importing_what_only_other_commands_need(project: Project) -> None:
+def test_serve_on_stdio_starts_without_importing_what_only_others_need(project: Project) -> None:
+    """Other commands, and HTTP but for what the SDK imports by itself."""
     done = project.run("serve", "--ephemeral", "--root", str(project.root),
                        environment={"PYTHONPROFILEIMPORTTIME": "1"}, is_cold=True)
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert done.returncode == 0
     assert not project.data.exists()
     assert "adapters.mcp_server.serve" in imported
-    assert not [name for name in imported if name.split(".")[0] in ("rich", "replay")]
+    assert not [name for name in imported if name.split(".")[0] in ("rich", "replay", "h11")]
+    assert not [name for name in imported if name.startswith("adapters.http")]
     assert not [name for name in imported if name.startswith("adapters.cli.")
                 and name.rpartition(".")[2] not in ("main", "lazy", "options", "serve")]
 

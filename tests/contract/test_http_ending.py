@@ -2,7 +2,6 @@
 
 import signal
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
@@ -217,16 +216,3 @@ async def test_an_unexpected_failure_is_an_incident_and_the_server_lives(tmp_pat
             assert half["path"] == r"half\xe9\ud800"  # what isn't text is told, not sent
             big = await server.ask("read", workspace_id="w", path="big:5000000")
             assert len(big["content"]) == 5_000_000
-
-
-def test_nothing_of_http_is_imported_to_serve_stdio(tmp_path: Path) -> None:
-    """But for what the SDK imports by itself."""
-    script = (
-        "import sys\n"
-        "import adapters.cli.serve, adapters.bootstrap, adapters.mcp_server.serve\n"
-        "print([name for name in sys.modules if name.startswith(('adapters.http', 'h11'))])\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=environment(tmp_path), capture_output=True, check=True, text=True
-    )
-    assert done.stdout.strip() == "[]"
