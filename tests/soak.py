@@ -41,6 +41,7 @@ PARTS = (
     Part("servers under fire", "tests/crash/test_server_under_fire.py", "FIRE_SEED=SEED FIRE_KILLS=200 FIRE_ENDS=40"),
     Part("state machines", "tests/model --hypothesis-seed=SEED", "HYPOTHESIS_PROFILE=dev CODESPACE_EFFORT=10"),
     Part("power cuts", "tests/crash/test_power_cut_of_log_and_tree.py -m 'soak or not soak'"),
+    Part("spawners under fire", "tests/crash/test_spawner_under_fire.py -m soak", "FIRE_SEED=SEED"),
     Part("commands without end", "tests/contract/test_runner_zoo.py tests/contract/test_commands.py -m soak"),
     Part(
         "patches at every pair of points",

@@ -204,6 +204,22 @@ async def test_a_stopped_reaper_hears_of_the_end_of_its_spawner(workshop: Worksh
     await workshop.locks.until_free("w")
 
 
+async def test_whoever_waits_for_the_end_of_a_lost_spawner_and_is_cancelled_leaves_it_to_the_next(
+    workshop: Workshop
+) -> None:
+    await workshop.ended("true")
+    spawner = spawner_of(os.getpid())
+    with traced(spawner):
+        link = workshop.runner._link
+        assert link is not None
+        link.close()
+        with anyio.move_on_after(0.05) as scope:
+            await workshop.ended("true")
+        assert scope.cancelled_caught
+    assert (await workshop.ended("echo", "hi")).tail == b"hi\n"
+    assert spawner not in [pid for pid, _ in children_of(os.getpid())]
+
+
 async def test_a_killed_reaper_loses_the_status_but_no_process(workshop: Workshop) -> None:
     mark = f"{MARK}-reaper"
     other = await workshop.shell("sleep 600", environment={"MARK": f"{MARK}-bystander"})

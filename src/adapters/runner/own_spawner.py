@@ -61,7 +61,7 @@ class OwnSpawner:
 
     async def settle(self) -> None:
         """Return when the spawner is gone; one that doesn't end is killed, and its reapers end its trees."""
-        process, self._process = self._process, None
+        process = self._process
         if process is None:
             return
         process.send_signal(signal.SIGCONT)
@@ -70,6 +70,7 @@ class OwnSpawner:
                 await anyio.sleep(_ENDING_LOOK_SECONDS)
         process.kill()
         process.wait()
+        self._process = None  # not before: whoever is cancelled here leaves it to the next
 
     def wake(self) -> None:
         """Have it go on if somebody has stopped it."""
