@@ -1,6 +1,8 @@
 """A runner behind a socket serves on, whatever befalls one of those who connect."""
 
 import json
+import os
+import socket
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -84,3 +86,25 @@ async def test_whoever_speaks_otherwise_there_is_refused_in_words(
             endings[0].cancel()
     lock.release()
 
+
+
+async def test_whoever_finds_its_socket_finds_somebody_who_listens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    link = os.link
+
+    def try_it(own_name: str, path: str) -> None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.connect(own_name)
+        assert not os.path.lexists(path)
+        link(own_name, path)
+        seen.extend(os.listdir(os.path.dirname(path)))
+
+    monkeypatch.setattr(os, "link", try_it)
+    with anyio.fail_after(30):
+        async with uds_runner(tmp_path) as runner:
+            end = await Workshop(runner, tmp_path, Locks(tmp_path / "locks")).ended("echo", "hi")
+    assert end.tail == b"hi\n"
+    assert len(seen) == 2
+    assert os.listdir(tmp_path / "r") == []

@@ -4,6 +4,7 @@ The operator says which socket: `CODESPACE_RUNNER_SOCKET` with `CODESPACE_RUNNER
 Both ends have to see the same files under the same names. Only the user who runs it is served.
 """
 
+import contextlib
 import os
 import signal
 import socket
@@ -129,11 +130,18 @@ def _listen(path: str) -> socket.socket:
     if directory.st_uid != os.geteuid() or stat.S_IMODE(directory.st_mode) & 0o022:
         raise PermissionError(f"The directory of {path} may be written by others: make one with mode 0700.")
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    own_name = f"{path}.{os.getpid()}"
     try:
         _remove_if_dead(path)
-        listener.bind(path)
-        os.chmod(path, 0o600)
-        listener.listen(_BACKLOG)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(own_name)  # of one with this number that was killed
+        listener.bind(own_name)
+        try:
+            os.chmod(own_name, 0o600)
+            listener.listen(_BACKLOG)
+            os.link(own_name, path)  # whoever sees it there finds somebody who listens
+        finally:
+            os.unlink(own_name)
         listener.setblocking(False)
     except OSError:
         listener.close()
