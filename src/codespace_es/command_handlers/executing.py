@@ -193,9 +193,13 @@ class _Attempt:
         """
         kept_lease = lease if self.workspace.live_process == "exclusive" else None
         bound: list[NewEvent] = []
+        unbound: list[CodespaceError] = []
 
         async def find_binding() -> None:
-            bound.extend(await bind(self.world, self.workspace))
+            try:
+                bound.extend(await bind(self.world, self.workspace))
+            except CodespaceError as error:  # mostly the runner says why nothing can be started, and better
+                unbound.append(error)
 
         try:
             child = await self.world.runner.start(
@@ -214,6 +218,9 @@ class _Attempt:
             if not await self._append(process_id, events, Outcome(process_id, fault=Fault.of(told))):
                 return None
             raise told from error
+        if unbound:
+            await child.abandon()
+            raise unbound[0]
         return child, bound
 
     def _spawned(self, process_id: ProcessId, child: GatedChild) -> ProcessSpawned:
