@@ -5,8 +5,8 @@ Refusals are recorded without making anybody wait for the commit; a full queue d
 Source: decisions 1, 8; event catalogue, *instance*.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 import anyio
 from anyio.abc import TaskGroup
@@ -77,32 +77,38 @@ class InstanceLife:
 
     async def keep_record(self) -> None:
         """Append refusals as they come, until no more are taken."""
-        async with self._receive:
-            async for refused, caller in self._receive:
-                event = NewEvent(StreamId(self._world.instance_id), self._version + 1, refused)
-                try:
-                    await self._world.log.append(Append((event,)), caller)
-                except StoreUnavailableError:
-                    continue  # a trace is lost with the log that would have kept it; the refusal was answered
-                self._version += 1
+        async for refused, caller in self._receive:
+            event = NewEvent(StreamId(self._world.instance_id), self._version + 1, refused)
+            try:
+                await self._world.log.append(Append((event,)), caller)
+            except StoreUnavailableError:
+                continue  # a trace is lost with the log that would have kept it; the refusal was answered
+            self._version += 1
 
     def close_record(self) -> None:
         """Take no more refusals; what waits is still appended."""
         self._send.close()
+
+    @contextmanager
+    def open_record(self) -> Iterator[None]:
+        """Have both ends of the way of refusals closed in the end, however early that comes."""
+        with self._send, self._receive:
+            yield
 
 
 @asynccontextmanager
 async def living(world: World, started: InstanceStarted, caller: Caller) -> AsyncIterator[InstanceLife]:
     """Record an instance's life from start to stop; its lock is in hand."""
     life = InstanceLife(world, caller)
-    await life.start(started)
-    tasks: TaskGroup
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(life.keep_record)
-        try:
-            yield life
-        finally:
-            life.close_record()
+    with life.open_record():
+        await life.start(started)
+        tasks: TaskGroup
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(life.keep_record)
+            try:
+                yield life
+            finally:
+                life.close_record()
     with anyio.CancelScope(shield=True):
         await life.stop()
 
