@@ -63,6 +63,8 @@ def be_child(
     """
     try:
         own = {_REPORT: report, _GO: go, **others}
+        # First of all: what its parent does at a signal would be told on the command's own output.
+        inheritance.restore_signals()
         # One that is stopped doesn't see that its gate is shut.
         _attempt(report, "It can't be tied to its reaper", end_with_parent, signal.SIGKILL)
         if streams is not None:
@@ -70,7 +72,6 @@ def be_child(
             own.update(enumerate(streams))
         _attempt(report, "Its descriptors can't be had", inheritance.put_in_place, own)
         inheritance.close_all_except((0, 1, 2, *own))
-        inheritance.restore_signals()
         live()
     finally:
         os._exit(NOT_RUN_CODE)

@@ -17,7 +17,8 @@ _MOVED_FROM = 32
 """Above every number that something is to have."""
 _DESCRIPTORS_MAX = 1 << 20
 """No descriptor is higher on a system without a limit of its own."""
-_OWN_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCONT)
+_OWN_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCONT,
+                signal.SIGCHLD)
 """Ignored by Python, or with a handler of `waking`: the others are at their default (`prepare_process`)."""
 _open_files_limits: tuple[int, int] | None = None
 _set_disposition = getattr(signal.signal, "__wrapped__", signal.signal)
@@ -44,6 +45,7 @@ def prepare_process(open_files_max: int | None) -> None:
 
 def restore_signals() -> None:
     """Give a forked child what is left to restore of its signals: they are as a program expects them then."""
+    signal.set_wakeup_fd(-1)
     for number in _OWN_SIGNALS:
         _set_disposition(number, signal.SIG_DFL)
 
