@@ -2,6 +2,7 @@
 
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -51,6 +52,23 @@ def server(path: Path, mark: str, script: str, state: str, count: int) -> Iterat
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+async def test_what_is_tried_to_find_a_sandbox_ends_with_who_tries_it_even_if_it_is_stopped() -> None:
+    script = "from adapters.spawner import probe; probe._SCRIPT = 'sleep 600; true'; probe.find_out()"
+    with subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": f"{ROOT}/src"}) as trying:
+        mark = f"codespace-es-probe-{trying.pid}-"
+        with anyio.fail_after(10):
+            while len(tried := processes_with(mark)) < 4:  # two of bubblewrap's, the shell in it, and its sleep
+                if trying.poll() is not None:
+                    pytest.skip("SKIPPED: bubblewrap isn't there to be tried")
+                await anyio.sleep(0.005)
+            for pid in tried:
+                os.kill(pid, signal.SIGSTOP)
+            trying.kill()
+            await until_gone(mark)
+    for place in Path("/var/tmp").glob(f"{mark}*"):
+        shutil.rmtree(place)
 
 
 async def locks_are_free(path: Path, count: int) -> None:

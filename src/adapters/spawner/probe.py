@@ -17,6 +17,7 @@ from adapters.spawner import bubblewrap, landlock_confinement, seccomp
 from adapters.spawner.inheritance import FIRST_DESCRIPTOR, put_in_place
 from adapters.spawner.landlock import abi_version
 from adapters.spawner.sandbox_confinement import SandboxError
+from adapters.spawner.tree import end_with_parent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -151,6 +152,7 @@ def _be_child(scene: _Scene, confinement: Confinement) -> None:
     """Try it, and end. Nothing that happens here may reach the parent's code."""
     code = 1
     try:
+        end_with_parent(signal.SIGKILL)  # nobody else would end it, were it stopped
         os.setsid()
         null = os.open(os.devnull, os.O_RDWR)
         for number in range(3):
@@ -158,8 +160,9 @@ def _be_child(scene: _Scene, confinement: Confinement) -> None:
         os.chdir(scene.root)
         if confinement.argv_prefix:
             put_in_place(dict(enumerate(confinement.descriptors, FIRST_DESCRIPTOR)))
-            argv = [*confinement.argv_prefix, "/bin/sh", "-c", _SCRIPT, "sh", scene.outside, scene.inside]
-            os.execve(argv[0], argv, confinement.environment)  # noqa: S606 - that is what is tried
+            program, *options = confinement.argv_prefix
+            argv = [program, "--die-with-parent", *options, "/bin/sh", "-c", _SCRIPT, "sh", scene.outside, scene.inside]
+            os.execve(program, argv, confinement.environment)  # noqa: S606 - that is what is tried
         if confinement.entering is not None:
             landlock_confinement.enter(confinement.entering)
         code = 0 if _is_refused(lambda: _create(scene.outside)) and _is_refused(_connectable) else 1
