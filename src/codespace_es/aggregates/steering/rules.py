@@ -19,7 +19,8 @@ from codespace_es.aggregates.steering.events import (
     WorkClosing,
     WorkOpened,
 )
-from codespace_es.aggregates.steering.state import UNCLAIMED, Intent, Steering, Work, evolve
+from codespace_es.aggregates.steering.fold import evolve
+from codespace_es.aggregates.steering.state import UNCLAIMED, Intent, Steering, Work
 from codespace_es.vocabulary.decider import Decider
 from codespace_es.vocabulary.errors import CodespaceError, ErrorCode
 from codespace_es.vocabulary.event import Body, Event
